@@ -36,42 +36,42 @@ def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @pytest.fixture
 def trial(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A command `trial` that records its arguments and calls `trial["act"]`."""
-    noted: dict[str, object] = {}
+    recorded: dict[str, object] = {}
 
     @click.command("trial", cls=Command)
     @click.option("--count", type=int, default=1)
     @pass_context
     def command(context: Context, count: int) -> object:
-        noted.update(config=context.config, output=context.output_format, count=count, context=context)
-        act = noted.get("act")
+        recorded.update(config=context.config, output=context.output_format, count=count, context=context)
+        act = recorded.get("act")
         return act(context) if callable(act) else None
 
     module = ModuleType("trial_command")
-    module.command = command  # type: ignore[attr-defined]  # made for this test
+    module.command = command  # type: ignore[attr-defined]  # only for this test
     monkeypatch.setitem(sys.modules, "trial_command", module)
     monkeypatch.setitem(cli.strandline._lazy, "trial", LazyCommand("trial_command", "A trial."))
-    return noted
+    return recorded
 
 
 def commands(group: click.Group, path: str = "strandline") -> Iterator[tuple[str, click.Command]]:
     yield path, group
     context = click.Context(group)
     for name in group.list_commands(context):
-        found = group.get_command(context, name)
-        assert found is not None
-        if isinstance(found, click.Group):
-            yield from commands(found, f"{path} {name}")
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
         else:
-            yield f"{path} {name}", found
+            yield f"{path} {name}", command
 
 
 def test_help_names_the_commands_and_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("-h", "--help"):
         assert cli.main([option]) == ExitCode.OK
-        shown = capsys.readouterr().out
-        assert "  check-config   Check the settings and show where each one comes from.\n" in shown
+        captured = capsys.readouterr().out
+        assert "  check-config   Check the settings and show where each one comes from.\n" in captured
         for code in ExitCode:
-            assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
+            assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in captured
 
 
 def test_every_command_takes_the_shared_options_and_shows_an_example() -> None:
@@ -82,7 +82,7 @@ def test_every_command_takes_the_shared_options_and_shows_an_example() -> None:
         assert "\b\nExample" in command.help, path
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_slow_modules() -> None:
     script = (
         "import sys; from strandline.node.cli.main import main; code = main(['--help']);"
         "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
@@ -98,13 +98,13 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_command_whose_module_is_missing_is_left_out_of_the_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    there = LazyCommand("strandline.node.cli.check_config", "There.")
-    group = LazyGroup("g", lazy={"here": there, "gone": LazyCommand("strandline.node.cli.no_such_module", "Gone.")})
+    existing = LazyCommand("strandline.node.cli.check_config", "There.")
+    group = LazyGroup("g", lazy={"here": existing, "gone": LazyCommand("strandline.node.cli.no_such_module", "Gone.")})
     with pytest.raises(click.exceptions.Exit):
         group.make_context("g", ["--help"], obj=None)
-    shown = capsys.readouterr().out
-    assert "here  There." in shown
-    assert "Gone." not in shown
+    captured = capsys.readouterr().out
+    assert "here  There." in captured
+    assert "Gone." not in captured
     assert group.get_command(click.Context(group), "gone") is None
 
 
@@ -116,7 +116,7 @@ def lazy_command(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> La
     return LazyGroup("g", lazy={"one": LazyCommand(name, "One.")})
 
 
-def test_no_garbage_is_looked_for_while_a_command_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_garbage_is_collected_while_a_command_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Enough objects for many collections.
     group = lazy_command(tmp_path, monkeypatch, "made = [[] for _ in range(100_000)]\ncommand = None")
     phases = list[str]()
@@ -129,7 +129,7 @@ def test_no_garbage_is_looked_for_while_a_command_is_loaded(tmp_path: Path, monk
     assert gc.isenabled()
 
 
-def test_garbage_is_looked_for_again_if_a_command_can_not_be_loaded(
+def test_garbage_is_collected_again_if_a_command_can_not_be_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = lazy_command(tmp_path, monkeypatch, "raise RuntimeError")
@@ -160,7 +160,7 @@ def test_shared_options_mean_the_same_before_and_after_the_command(
 
 
 def test_shared_options_work_between_a_group_and_its_command() -> None:
-    seen = []
+    passed = []
     group = Group("outer")
 
     @group.group("inner")
@@ -170,18 +170,18 @@ def test_shared_options_work_between_a_group_and_its_command() -> None:
     @inner.command("verb")
     @pass_context
     def verb(context: Context) -> None:
-        seen.append(context.output_format)
+        passed.append(context.output_format)
 
     for arguments in (["--output", "json", "inner", "verb"], ["inner", "--output", "json", "verb"]):
         context = Context({}, sys.stdout, sys.stderr, None)  # type: ignore[arg-type]  # the clock is not used
         with group.make_context("outer", arguments, obj=context) as root:
             group.invoke(root)
-    assert seen == ["json", "json"]
+    assert passed == ["json", "json"]
     assert isinstance(inner, Group)
     assert isinstance(verb, Command)
 
 
-def test_a_command_s_number_is_the_exit_code(trial: dict[str, object]) -> None:
+def test_the_number_that_a_command_returns_is_the_exit_code(trial: dict[str, object]) -> None:
     trial["act"] = lambda _context: ExitCode.VERIFY_FAILED
     assert cli.main(["trial"]) == 4
     trial["act"] = lambda _context: click.get_current_context().exit(3)
@@ -202,40 +202,40 @@ class Lost(Fatal):
     exit_code = ExitCode.DATA_LOST
 
 
-def test_an_error_that_was_foreseen_gives_its_message_remedy_and_exit_code(
+def test_an_expected_error_has_its_message_remedy_and_exit_code(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial["act"] = fail(Lost(f"gone with {SECRET}", remedy="Accept it"))
     assert cli.main(["trial"]) == ExitCode.DATA_LOST
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", "error: gone with (hidden)\n  Accept it\n")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "error: gone with (hidden)\n  Accept it\n")
     assert cli.main(["trial", "--output", "json"]) == ExitCode.DATA_LOST
-    shown = capsys.readouterr()
-    assert json.loads(shown.out)["error"] == {
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"] == {
         "type": "Lost",
         "message": "gone with (hidden)",
         "remedy": "Accept it",
         "exit_code": 3,
         "retryable": False,
     }
-    assert shown.err == ""
+    assert captured.err == ""
     trial["act"] = fail(Retryable("later"))
     assert cli.main(["trial"]) == ExitCode.FAILED
 
 
-def test_an_unexpected_error_gives_a_traceback_without_secrets(
+def test_an_unexpected_error_has_a_traceback_without_secrets(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial["act"] = fail(RuntimeError(f"surprise {SECRET}"))
     assert cli.main(["trial"]) == ExitCode.FAILED
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("Traceback")
-    assert shown.err.endswith("RuntimeError: surprise (hidden)\n")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("Traceback")
+    assert captured.err.endswith("RuntimeError: surprise (hidden)\n")
     assert cli.main(["trial", "--output", "json"]) == ExitCode.FAILED
-    shown = capsys.readouterr()
-    assert json.loads(shown.out)["error"]["message"] == "surprise (hidden)"
-    assert "RuntimeError: surprise (hidden)" in shown.err
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"]["message"] == "surprise (hidden)"
+    assert "RuntimeError: surprise (hidden)" in captured.err
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
@@ -244,19 +244,19 @@ def test_a_full_disk_is_reported_with_path_and_remedy_instead_of_a_crash(
 ) -> None:
     trial["act"] = fail(OSError(number, "No space left on device", "/data/x"))
     assert cli.main(["trial", "--output", "json"]) == ExitCode.FAILED
-    shown = capsys.readouterr()
-    told = json.loads(shown.out)["error"]
-    assert (told["type"], told["retryable"], told["full_disk"]) == ("DiskFull", True, "/data/x")
-    assert told["message"] == "the disk of /data/x is full"
-    assert "Free space" in told["remedy"]
-    assert "Traceback" not in shown.err
+    captured = capsys.readouterr()
+    error = json.loads(captured.out)["error"]
+    assert (error["type"], error["retryable"], error["full_disk"]) == ("DiskFull", True, "/data/x")
+    assert error["message"] == "the disk of /data/x is full"
+    assert "Free space" in error["remedy"]
+    assert "Traceback" not in captured.err
     trial["act"] = fail(OSError(number, "No space left on device"))
     assert cli.main(["trial"]) == ExitCode.FAILED
     assert capsys.readouterr().err.startswith("error: a disk that this process writes to is full\n  Free space")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
-def test_an_interrupt_has_an_exit_code_of_its_own(
+def test_an_interrupt_has_its_own_exit_code(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str], error: BaseException
 ) -> None:
     trial["act"] = fail(error)
@@ -266,7 +266,7 @@ def test_an_interrupt_has_an_exit_code_of_its_own(
     assert json.loads(capsys.readouterr().out)["error"]["exit_code"] == 130
 
 
-def test_a_broken_pipe_to_a_server_is_not_taken_for_our_reader_gone(
+def test_a_broken_pipe_to_a_server_is_reported_and_not_taken_for_a_closed_stdout(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial["act"] = fail(BrokenPipeError(32, "Broken pipe"))
@@ -293,21 +293,21 @@ def test_an_invalid_command_line_is_reported_in_the_requested_format(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, remedy: str
 ) -> None:
     assert cli.main(arguments) == ExitCode.USAGE
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith(f"error: {message}\n  ")
-    assert remedy in shown.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"error: {message}\n  ")
+    assert remedy in captured.err
     for option in (["--output", "json"], ["--output=json"]):
         assert cli.main([*arguments, *option]) == ExitCode.USAGE
-        told = json.loads(capsys.readouterr().out)["error"]
-        assert (told["message"], told["exit_code"]) == (message, 2)
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert (error["message"], error["exit_code"]) == (message, 2)
 
 
 def test_without_a_command_the_help_is_shown_with_the_usage_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == ExitCode.USAGE
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Usage: strandline" in shown.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Usage: strandline" in captured.err
     assert cli.main(["--output", "json"]) == ExitCode.USAGE
     assert json.loads(capsys.readouterr().out)["error"]["message"] == "Missing command"
 
@@ -343,8 +343,8 @@ class TestAsAProcess:
         os.close(reading)
         process = self.start(*arguments, stdout=writing, stderr=subprocess.PIPE)
         os.close(writing)
-        _, said = process.communicate(timeout=60)
-        assert said == b""
+        _, stderr = process.communicate(timeout=60)
+        assert stderr == b""
         assert process.returncode == ExitCode.FAILED
 
     def test_the_exit_code_reaches_the_shell(self) -> None:
@@ -357,7 +357,7 @@ class TestAsAProcess:
         fifo = tmp_path / "strandline.toml"
         os.mkfifo(fifo)
         process = self.start("check-config", "--config", str(fifo), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        # Opening the other end returns once the command has opened its own, and then it waits for us.
+        # Opening the FIFO returns once the command has opened it, and then the command waits for data.
         with fifo.open("wb", buffering=0):
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)

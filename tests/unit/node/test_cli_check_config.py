@@ -63,24 +63,24 @@ tls = true
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(["check-config", *arguments])
-    shown = capsys.readouterr()
+    captured = capsys.readouterr()
     for secret in (SECRET, pem_samples.KEY_PASSWORD, *pem_samples.ENCRYPTED_KEY.splitlines()):
-        assert secret not in shown.out + shown.err
-    return code, shown.out, shown.err
+        assert secret not in captured.out + captured.err
+    return code, captured.out, captured.err
 
 
 def rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in table.splitlines()]
 
 
-def test_right_settings_are_shown_with_where_each_comes_from(
+def test_valid_settings_are_shown_with_their_sources(
     secure: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_LOG__LEVEL", "WARNING")
     code, out, err = check(capsys, "--config", str(secure))
     assert (code, err) == (0, "")
-    shown = rows(out)
-    assert shown[0] == [f"The settings are valid ({secure})."]
+    captured = rows(out)
+    assert captured[0] == [f"The settings are valid ({secure})."]
     for row in (
         ["setting", "value", "from"],
         ["log.level", "warning", "environment variable STRANDLINE_LOG__LEVEL"],
@@ -100,10 +100,10 @@ def test_right_settings_are_shown_with_where_each_comes_from(
         ["spark.properties", "(none)", "default"],
         ["stack.kafka_heap", "512m", "default"],
     ):
-        assert row in shown
+        assert row in captured
 
 
-def test_right_settings_are_one_json_document(
+def test_valid_settings_are_one_json_document(
     secure: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_LOG__LEVEL", "WARNING")
@@ -134,7 +134,7 @@ def test_without_a_file_the_defaults_are_shown(capsys: pytest.CaptureFixture[str
     assert {row[2] for row in rows(out)[3:] if row} == {"default"}
 
 
-def test_the_documented_file_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_file_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, "--config", str(CONF))[0] == 0
 
 
@@ -149,7 +149,7 @@ sasl.password = "{SECRET}"
 """
 
 
-def test_wrong_settings_are_a_table_of_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_settings_are_a_table_of_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "strandline.toml"
     file.write_text(WRONG, encoding="utf-8")
     code, out, err = check(capsys, "--config", str(file))
@@ -195,7 +195,7 @@ def test_wrong_settings_are_a_table_of_all_problems(tmp_path: Path, capsys: pyte
     ]
 
 
-def test_wrong_settings_are_one_json_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_settings_are_one_json_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "strandline.toml"
     file.write_text(WRONG, encoding="utf-8")
     code, out, err = check(capsys, "--config", str(file), "--output", "json")

@@ -54,15 +54,15 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """Three hours with a record each, all stored, and no owner of the shard."""
-    with closing(World(tmp_path)) as made:
-        made.options = replace(made.options, owner_name="here:4711")
-        made.start()
+    with closing(World(tmp_path)) as started:
+        started.options = replace(started.options, owner_name="here:4711")
+        started.start()
         for hour in range(3):
-            produce_everywhere(made, str(hour))
-            made.pass_hours(1)
-        made.running.close()
-        made.crash()
-        yield made
+            produce_everywhere(started, str(hour))
+            started.pass_hours(1)
+        started.running.close()
+        started.crash()
+        yield started
 
 
 @pytest.fixture
@@ -79,11 +79,11 @@ def superseded(world: World) -> set[int]:
 
 def test_show_has_the_owner_and_the_checkpoints_of_a_shard(world: World, commands: Commands) -> None:
     produce_everywhere(world, "not stored")
-    code, told = commands.json("offsets", "show")
+    code, document = commands.json("offsets", "show")
     assert code == ExitCode.OK
-    assert (told["dataset"], told["topic_id"], told["partitions"]) == ("metrics", "topic-1", 1)
-    assert told["newest_ready_hour"] == "1970-02-11T18"
-    (shard,) = told["shards"]
+    assert (document["dataset"], document["topic_id"], document["partitions"]) == ("metrics", "topic-1", 1)
+    assert document["newest_ready_hour"] == "1970-02-11T18"
+    (shard,) = document["shards"]
     state = world.manifest().state
     assert (shard["shard"], shard["owner"], shard["epoch"]) == (0, state.owner, 1)
     assert (shard["seen_ms_ago"], shard["topic_id"], shard["is_another_topic"]) == (None, "topic-1", False)
@@ -100,7 +100,7 @@ def test_show_has_the_owner_and_the_checkpoints_of_a_shard(world: World, command
     assert (shard["deleted_in_ms"], shard["losses"]) == (None, [])
 
 
-def test_show_is_read_by_people_too(commands: Commands) -> None:
+def test_show_has_text_output_too(commands: Commands) -> None:
     code, out, err = commands.text("offsets", "show")
     assert (code, err) == (ExitCode.OK, "")
     lines = out.splitlines()
@@ -115,9 +115,11 @@ def test_show_is_read_by_people_too(commands: Commands) -> None:
 
 def test_show_has_the_retention_margin(world: World, commands: Commands) -> None:
     commands.topic.retention_ms = 4 * HOUR
-    assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] is None, "nothing waits"
+    assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] is None, (
+        "no unstored record can be deleted"
+    )
     produce_everywhere(world, "not stored")
-    # At the least: the first record of the open bucket may be as old as the bucket.
+    # A lower bound: the first record of the open bucket may be as old as the bucket.
     oldest = (FIRST + 3) * HOUR + GRACE
     left = oldest + 4 * HOUR - world.clock.now_ms()
     assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] == left
@@ -161,29 +163,29 @@ def test_show_compares_no_offsets_of_two_topics(world: World, commands: Commands
 
 def test_show_lists_partitions_without_an_owner(world: World, commands: Commands) -> None:
     commands.topic = MemoryTopic(world, world)
-    code, told = commands.json("offsets", "show")
-    assert (code, told["newest_ready_hour"]) == (ExitCode.OK, None)
-    assert (told["shards"][1]["owner"], told["shards"][1]["checkpoints"]) == (None, None)
+    code, document = commands.json("offsets", "show")
+    assert (code, document["newest_ready_hour"]) == (ExitCode.OK, None)
+    assert (document["shards"][1]["owner"], document["shards"][1]["checkpoints"]) == (None, None)
     assert "none yet" in commands.text("offsets", "show")[1]
-    code, told = commands.json("offsets", "show", "1")
-    assert [one["shard"] for one in told["shards"]] == [1]
+    code, document = commands.json("offsets", "show", "1")
+    assert [entry["shard"] for entry in document["shards"]] == [1]
 
 
 @pytest.mark.parametrize("verb", [["show", "1"], ["history", "1"], ["rewind", "1", "--to-offset", "0"]])
 def test_a_shard_that_is_not_there_is_refused(commands: Commands, verb: list[str]) -> None:
-    code, told = commands.json("offsets", *verb)
-    assert (code, told["error"]["type"]) == (ExitCode.FAILED, "NoSuchShard")
-    assert "there is no shard 1: topic metrics has 1 partitions" in told["error"]["message"]
+    code, document = commands.json("offsets", *verb)
+    assert (code, document["error"]["type"]) == (ExitCode.FAILED, "NoSuchShard")
+    assert "there is no shard 1: topic metrics has 1 partitions" in document["error"]["message"]
 
 
 # History.
 
 
 def test_history_lists_buckets_newest_first(world: World, commands: Commands) -> None:
-    code, told = commands.json("offsets", "history", "0")
-    assert (code, told["shard"], told["groups"], told["more"]) == (ExitCode.OK, 0, 4, False)
-    assert [one["bucket"] for one in told["buckets"]] == [FIRST + 2, FIRST + 1, FIRST, FIRST - 1]
-    newest, *_, oldest = told["buckets"]
+    code, document = commands.json("offsets", "history", "0")
+    assert (code, document["shard"], document["groups"], document["more"]) == (ExitCode.OK, 0, 4, False)
+    assert [entry["bucket"] for entry in document["buckets"]] == [FIRST + 2, FIRST + 1, FIRST, FIRST - 1]
+    newest, *_, oldest = document["buckets"]
     assert newest == {
         "bucket": FIRST + 2,
         "time": "1970-02-11T18:00:00Z",
@@ -204,19 +206,19 @@ def test_history_lists_buckets_newest_first(world: World, commands: Commands) ->
 
 def test_history_has_a_limit(commands: Commands) -> None:
     for limit in (1, 2, 3):
-        told = commands.json("offsets", "history", "0", "--limit", str(limit))[1]
-        assert [one["bucket"] for one in told["buckets"]] == [FIRST + 2 - place for place in range(limit)]
-        assert told["more"] is True
+        document = commands.json("offsets", "history", "0", "--limit", str(limit))[1]
+        assert [entry["bucket"] for entry in document["buckets"]] == [FIRST + 2 - place for place in range(limit)]
+        assert document["more"] is True
     assert commands.json("offsets", "history", "0", "--limit", "4")[1]["more"] is False
 
 
 def test_history_of_a_shard_that_has_stopped_long_ago_is_still_found(world: World, commands: Commands) -> None:
     world.pass_time(20 * HOUR)
-    told = commands.json("offsets", "history", "0", "--limit", "2")[1]
-    assert [one["bucket"] for one in told["buckets"]] == [FIRST + 2, FIRST + 1]
+    document = commands.json("offsets", "history", "0", "--limit", "2")[1]
+    assert [entry["bucket"] for entry in document["buckets"]] == [FIRST + 2, FIRST + 1]
 
 
-def test_history_remarks_what_is_unusual(world: World, commands: Commands) -> None:
+def test_history_has_remarks_on_unusual_buckets(world: World, commands: Commands) -> None:
     world.start()
     world.produce(("m", "late", START, 1.0))
     world.pass_hours(1)
@@ -229,9 +231,9 @@ def test_history_remarks_what_is_unusual(world: World, commands: Commands) -> No
     assert lines[1].endswith("superseded groups: 4")
     assert lines[3].split()[-3:] == ["4/4", "here:4711", "-"]
     assert lines[-1].rstrip().endswith("reading began here")
-    again = commands.json("offsets", "history", "0")[1]["buckets"][0]
-    assert (again["samples"], again["stored_groups"], again["superseded_groups"]) == (0, 0, 4)
-    assert again["written_by"] == ["here:4711"], "whoever wrote what was superseded"
+    newest_again = commands.json("offsets", "history", "0")[1]["buckets"][0]
+    assert (newest_again["samples"], newest_again["stored_groups"], newest_again["superseded_groups"]) == (0, 0, 4)
+    assert newest_again["written_by"] == ["here:4711"], "it names the writer of the superseded rows"
 
 
 def test_history_of_a_shard_that_was_never_read_has_no_buckets(world: World, commands: Commands) -> None:
@@ -244,9 +246,9 @@ def test_history_of_a_shard_that_was_never_read_has_no_buckets(world: World, com
 
 def test_a_rewind_without_yes_shows_what_would_be_read_again_and_does_nothing(world: World, commands: Commands) -> None:
     before = world.manifest()
-    code, told = commands.json("offsets", "rewind", "0", "--to-bucket", str(FIRST + 1))
-    assert code == ExitCode.USAGE, "a script that forgot it must not think that it was done"
-    assert told == {
+    code, document = commands.json("offsets", "rewind", "0", "--to-bucket", str(FIRST + 1))
+    assert code == ExitCode.USAGE, "a script that forgot --yes must not regard it as done"
+    assert document == {
         "shard": "metrics/0",
         "bucket": FIRST + 1,
         "last_bucket": FIRST + 2,
@@ -267,13 +269,13 @@ def test_a_rewind_without_yes_shows_what_would_be_read_again_and_does_nothing(wo
 
 
 @pytest.mark.parametrize(
-    "target", [["--to-bucket", str(FIRST + 1)], ["--to-offset", "1"], ["--to-time", A_TIME]], ids=lambda one: one[0]
+    "target", [["--to-bucket", str(FIRST + 1)], ["--to-offset", "1"], ["--to-time", A_TIME]], ids=lambda entry: entry[0]
 )
 def test_a_rewind_with_yes_is_done_and_the_next_start_reads_again(
     world: World, commands: Commands, target: list[str]
 ) -> None:
-    code, told = commands.json("offsets", "rewind", "0", *target, "--yes")
-    assert (code, told["done"], told["rows"]) == (ExitCode.OK, True, 8)
+    code, document = commands.json("offsets", "rewind", "0", *target, "--yes")
+    assert (code, document["done"], document["rows"]) == (ExitCode.OK, True, 8)
     assert superseded(world) == {FIRST + 1, FIRST + 2}
     assert world.manifest().state.seen_at is None
     world.start()
@@ -292,18 +294,18 @@ def test_a_repeated_rewind_is_reported_and_does_not_take_the_shard(world: World,
     assert world.manifest() == before
 
 
-def test_a_rewind_is_refused_while_the_owner_lives_unless_take_is_given(world: World, commands: Commands) -> None:
+def test_a_rewind_is_refused_while_the_owner_is_live_unless_take_is_given(world: World, commands: Commands) -> None:
     owner = running_process()
     take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, owner, by_force=True)
-    code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
-    assert (code, told["error"]["type"]) == (ExitCode.FENCED, "StillOwned")
-    assert f"process {os.getppid()} on " in told["error"]["message"]
+    code, document = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
+    assert (code, document["error"]["type"]) == (ExitCode.FENCED, "StillOwned")
+    assert f"process {os.getppid()} on " in document["error"]["message"]
     assert superseded(world) == set()
     assert commands.text("offsets", "rewind", "0", "--to-offset", "1", "--yes", "--take")[0] == ExitCode.OK
     assert superseded(world) == {FIRST + 1, FIRST + 2}
 
 
-def test_a_rewind_takes_a_shard_whose_owner_was_silent_for_a_term(world: World, commands: Commands) -> None:
+def test_a_rewind_takes_a_shard_without_heartbeats_for_a_term(world: World, commands: Commands) -> None:
     elsewhere = FakeProcess("another-host/boot/namespace/1/0", set())
     take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, elsewhere, by_force=True)
     before = world.clock.monotonic()
@@ -314,29 +316,27 @@ def test_a_rewind_takes_a_shard_whose_owner_was_silent_for_a_term(world: World, 
 def test_an_impossible_rewind_does_not_take_the_shard(world: World, commands: Commands) -> None:
     owner = take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
     world.log.delete_before(2)
-    code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes", "--take")
-    assert (code, told["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
-    assert f"bucket {FIRST + 2}, offset 2" in told["error"]["remedy"]
+    code, document = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes", "--take")
+    assert (code, document["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
+    assert f"bucket {FIRST + 2}, offset 2" in document["error"]["remedy"]
     world.sqlite.touch(owner, world.clock.now_ms(), 1)
 
 
-def test_a_rewind_of_which_another_takes_the_shard_has_an_exit_code_of_its_own(
-    world: World, commands: Commands
-) -> None:
+def test_a_rewind_that_loses_the_shard_has_its_own_exit_code(world: World, commands: Commands) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "commit":
             take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
 
     world.store.before = overtake
-    code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
-    assert (code, told["error"]["type"]) == (ExitCode.FENCED, "RewindFenced")
+    code, document = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
+    assert (code, document["error"]["type"]) == (ExitCode.FENCED, "RewindFenced")
     assert superseded(world) == set()
 
 
-def test_a_rewind_of_what_was_never_read_is_refused(world: World, commands: Commands) -> None:
+def test_a_rewind_of_an_unread_partition_is_refused(world: World, commands: Commands) -> None:
     commands.topic = MemoryTopic(world, world)
-    code, told = commands.json("offsets", "rewind", "1", "--to-offset", "0")
-    assert (code, told["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
+    code, document = commands.json("offsets", "rewind", "1", "--to-offset", "0")
+    assert (code, document["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
     assert world.sqlite.state(replace(world.options.shard, shard=1)) is None
 
 
@@ -366,14 +366,14 @@ def test_the_help_explains_the_exit_codes(commands: Commands) -> None:
         assert option in out
 
 
-# Where it comes from.
+# The source.
 
 
 def test_a_dataset_that_is_not_in_the_store_is_refused(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__NAME", "other")
-    code, told = commands.json("offsets", "show")
-    assert (code, told["error"]["type"]) == (ExitCode.FAILED, "NoSuchDataset")
-    assert "dataset 'other' is not in the store" in told["error"]["message"]
+    code, document = commands.json("offsets", "show")
+    assert (code, document["error"]["type"]) == (ExitCode.FAILED, "NoSuchDataset")
+    assert "dataset 'other' is not in the store" in document["error"]["message"]
 
 
 def test_showing_offsets_does_not_create_a_store(tmp_path: Path, world: World) -> None:
@@ -388,5 +388,5 @@ def test_the_dataset_s_own_interval_and_groups_override_the_settings(
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__FLUSH_INTERVAL", "5m")
     monkeypatch.setenv("STRANDLINE_DATASET__GROUPS", "7")
-    told = commands.json("offsets", "history", "0")[1]
-    assert (told["groups"], told["buckets"][0]["time"]) == (4, "1970-02-11T18:00:00Z")
+    document = commands.json("offsets", "history", "0")[1]
+    assert (document["groups"], document["buckets"][0]["time"]) == (4, "1970-02-11T18:00:00Z")

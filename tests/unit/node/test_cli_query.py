@@ -69,9 +69,9 @@ class Terminal(StringIO):
 def test_series_are_listed_as_selectors(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/series", [{"__name__": "up", "job": "a\x1b]0;x\x07"}, {"__name__": "up", "job": "b"}], "careful")
     assert cli.main(["series", "up", '{job="b"}', "--start", "-1h", "--end", "now"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert shown.out == 'up{job="a\\x1b]0;x\\a"}\nup{job="b"}\n'
-    assert shown.err == "note: careful\n"
+    captured = capsys.readouterr()
+    assert captured.out == 'up{job="a\\x1b]0;x\\a"}\nup{job="b"}\n'
+    assert captured.err == "note: careful\n"
     parameters = [("match[]", "up"), ("match[]", '{job="b"}'), ("start", "1763287200"), ("end", "1763290800")]
     assert node.requests == [("GET", "/api/v1/series", [*parameters, ("limit", "1001")])]
 
@@ -79,17 +79,17 @@ def test_series_are_listed_as_selectors(node: FakeNode, capsys: pytest.CaptureFi
 def test_json_has_the_data_and_the_warnings(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/series", [{"a": "b"}], "careful")
     assert cli.main(["series", "up", "--output", "json"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert json.loads(shown.out) == {"data": [{"a": "b"}], "truncated": False, "warnings": ["careful"]}
-    assert shown.err == "note: careful\n"
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"data": [{"a": "b"}], "truncated": False, "warnings": ["careful"]}
+    assert captured.err == "note: careful\n"
 
 
 def test_a_truncated_list_has_a_note_apart_from_its_lines(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/labels", ["a", "b", "c"])
     assert cli.main(["labels", "--limit", "2"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert shown.out == "a\nb\n"
-    assert shown.err == "note: there are more names than these 2; --limit 0 lists all that the node returns\n"
+    captured = capsys.readouterr()
+    assert captured.out == "a\nb\n"
+    assert captured.err == "note: there are more names than these 2; --limit 0 lists all that the node returns\n"
     assert cli.main(["labels", "up", "--limit", "0"]) == ExitCode.OK
     assert capsys.readouterr().out == "a\nb\nc\n"
     assert node.requests[1] == ("GET", "/api/v1/labels", [("match[]", "up")])
@@ -136,21 +136,19 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
         ["up", "2025-11-16T11:00:00Z", "3"],
     ]
     assert cli.main(["query", "up", "--start", "-1h", "--end=-30m", "--step", "15"]) == ExitCode.OK
-    asked = [dict(parameters) for _, _, parameters in node.requests]
-    assert [(one["start"], one["end"], one["step"]) for one in asked] == [
+    requests = [dict(parameters) for _, _, parameters in node.asked]
+    assert [(request["start"], request["end"], request["step"]) for request in requests] == [
         ("1763287200", "1763290800", "60"),
         ("1763287200", "1763289000", "15"),
     ]
 
 
-def test_json_has_warnings_and_infos_apart_as_the_api_has_them(
-    node: FakeNode, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = {"resultType": "vector", "result": []}
-    node.data("/api/v1/query", found, warnings=["a shard is away"], infos=["look here"])
+def test_json_has_separate_warnings_and_infos_like_the_api(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+    empty_result = {"resultType": "vector", "result": []}
+    node.data("/api/v1/query", empty_result, warnings=["a shard is away"], infos=["look here"])
     assert cli.main(["query", "up", "--output", "json"]) == ExitCode.OK
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["warnings"], shown["infos"]) == (["a shard is away"], ["look here"])
+    captured = json.loads(capsys.readouterr().out)
+    assert (captured["warnings"], captured["infos"]) == (["a shard is away"], ["look here"])
 
 
 def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,18 +158,18 @@ def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureF
     ]
     node.data("/api/v1/query", {"resultType": "vector", "result": result}, infos=["look here"])
     assert cli.main(["query", "up or x", "--output", "csv"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert shown.out.splitlines() == [
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
         "__name__,job,zone,time,value",
         'up,"a,""b""",,2025-11-16T11:00:00Z,1',
         ",,x\\x1b[1m\\x0ay,2025-11-16T11:00:00.500Z,NaN",
     ]
-    assert shown.err == "note: look here\n"
+    assert captured.err == "note: look here\n"
     assert cli.main(["query", "up or x", "--output", "csv", "--limit", "1"]) == ExitCode.OK
-    assert len(capsys.readouterr().out.splitlines()) == 2, "the line of names is not counted"
+    assert len(capsys.readouterr().out.splitlines()) == 2, "the header is not counted"
 
 
-def test_csv_of_nothing_has_the_names_of_its_columns(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_csv_has_a_header(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/query", {"resultType": "vector", "result": []})
     assert cli.main(["query", "up", "--output", "csv"]) == ExitCode.OK
     assert capsys.readouterr().out == "time,value\n"
@@ -192,14 +190,14 @@ def test_a_plot_is_of_a_range(node: FakeNode, capsys: pytest.CaptureFixture[str]
     assert node.requests == []
 
 
-def test_an_error_in_the_query_is_shown_at_its_place(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_the_query_is_shown_at_its_position(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     reason = 'invalid parameter "query": 2:7: parse error: unexpected <by>'
     node.fault("/api/v1/query", 400, "bad_data", reason)
     assert cli.main(["query", "sum(up)\n\t+ sum by by (job)"]) == ExitCode.USAGE
     assert capsys.readouterr().err.splitlines() == [f"error: {reason}", "   + sum by by (job)", "        ^"]
     assert cli.main(["query", "sum(up)\n\t+ sum by by (job)", "--output", "json"]) == ExitCode.USAGE
-    told = json.loads(capsys.readouterr().out)["error"]
-    assert (told["line"], told["column"]) == (2, 7)
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["line"], error["column"]) == (2, 7)
 
 
 def test_a_range_since_yesterday_has_a_step_that_misses_no_sample(node: FakeNode) -> None:
@@ -257,7 +255,7 @@ def test_an_invalid_command_line_sends_no_request(
     assert node.requests == []
 
 
-def test_the_token_of_the_settings_goes_to_the_node_of_the_settings_only(
+def test_the_token_of_the_settings_is_sent_only_to_the_node_of_the_settings(
     node: FakeNode, token_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.data("/api/v1/labels", [])
@@ -282,31 +280,31 @@ def test_a_token_is_hidden_even_if_the_node_repeats_it(
     node.data("/api/v1/series", [{"a": TOKEN}], f"hello {TOKEN}")
     for arguments in (["labels"], ["series", "up"], ["series", "up", "--output", "json"]):
         cli.main([*arguments, "--token-file", str(token_file)])
-        shown = capsys.readouterr()
-        assert TOKEN not in shown.out + shown.err
-        assert "(hidden)" in shown.out + shown.err
+        captured = capsys.readouterr()
+        assert TOKEN not in captured.out + captured.err
+        assert "(hidden)" in captured.out + captured.err
 
 
-def test_with_tls_the_node_is_known_by_the_certificate_of_the_settings(
+def test_with_tls_the_node_is_verified_by_the_certificate_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = make_certificates(tmp_path / "ca")
+    certificates = make_certificates(tmp_path / "ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.server_bundle)
+    context.load_cert_chain(certificates.server_bundle)
     with fake_node(context) as node:
         node.data("/api/v1/labels", ["a"])
         monkeypatch.setenv("STRANDLINE_HTTP__NODE_ADDRESS", f"127.0.0.1:{node.server_port}")
         monkeypatch.setenv("STRANDLINE_HTTP__TLS_CERTIFICATE_FILE", str(tmp_path / "ca" / "server.pem"))
         monkeypatch.setenv("STRANDLINE_HTTP__TLS_KEY_FILE", str(tmp_path / "ca" / "server.key"))
         assert cli.main(["labels"]) == ExitCode.OK
-        assert cli.main(["labels", "--url", node.url, "--ca-file", str(made.ca)]) == ExitCode.OK
+        assert cli.main(["labels", "--url", node.url, "--ca-file", str(certificates.ca)]) == ExitCode.OK
         assert cli.main(["labels", "--url", node.url]) == ExitCode.FAILED
         assert "--ca-file" in capsys.readouterr().err
 
 
-def test_where_no_node_is_the_remedy_is_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with fake_node() as gone:
-        url = gone.url
+def test_without_a_node_the_remedy_is_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_node() as stopped:
+        url = stopped.url
     assert cli.main(["query", "up", "--url", url]) == ExitCode.FAILED
     assert capsys.readouterr().err == (
         f"error: no node answers at {url}: Connection refused\n"
@@ -319,9 +317,9 @@ def test_a_node_that_is_not_ready_is_reported_with_its_reason(
 ) -> None:
     node.fault("/api/v1/query", 503, "unavailable", "no shard can answer: shard 0 is replaying")
     assert cli.main(["query", "up", "--output", "json"]) == ExitCode.NOT_READY
-    told = json.loads(capsys.readouterr().out)["error"]
-    assert (told["type"], told["exit_code"]) == ("NodeNotReady", 6)
-    assert "shard 0 is replaying" in told["message"]
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["type"], error["exit_code"]) == ("NodeNotReady", 6)
+    assert "shard 0 is replaying" in error["message"]
 
 
 def test_a_selector_that_the_node_refuses_is_a_wrong_command_line(
@@ -335,6 +333,6 @@ def test_a_selector_that_the_node_refuses_is_a_wrong_command_line(
 @pytest.mark.parametrize("name", ["series", "labels", "values", "query"])
 def test_the_help_explains_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([name, "--help"]) == ExitCode.OK
-    shown = capsys.readouterr().out
+    captured = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY):
-        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
+        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in captured

@@ -31,14 +31,14 @@ def node() -> Iterator[FakeNode]:
         yield running
 
 
-def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     """The completions that bash gets for an incomplete line."""
     monkeypatch.setenv("COMP_WORDS", " ".join(("strandline", *words)))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
     assert cli.main(["completion", "bash", "--answer"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert shown.err == ""
-    return [line.removeprefix("plain,") for line in shown.out.splitlines() if line]
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return [line.removeprefix("plain,") for line in printed.out.splitlines() if line]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -59,58 +59,60 @@ def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_of_commands_are_offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert offered(monkeypatch, capsys, "re") == ["ready", "recover"]
-    shown = {name for name, command in cli.COMMANDS.items() if not command.hidden}
-    assert set(offered(monkeypatch, capsys, '""')) == shown
-    assert "front" not in shown, "only a node calls it"
-    assert offered(monkeypatch, capsys, "--output", "json", "lab") == ["labels"]
+    assert completions(monkeypatch, capsys, "re") == ["ready", "recover"]
+    printed = {name for name, command in cli.COMMANDS.items() if not command.hidden}
+    assert set(completions(monkeypatch, capsys, '""')) == printed
+    assert "front" not in printed, "an internal command of the node"
+    assert completions(monkeypatch, capsys, "--output", "json", "lab") == ["labels"]
 
 
 def test_options_and_their_words_are_offered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "--version" in offered(monkeypatch, capsys, "--")
-    assert offered(monkeypatch, capsys, "labels", "--u") == ["--url"]
-    assert offered(monkeypatch, capsys, "labels", "--output", "j") == ["json"]
-    assert offered(monkeypatch, capsys, "labels", "--config", "a.toml", "--ca-file", "x") == ["file,x"]
+    assert "--version" in completions(monkeypatch, capsys, "--")
+    assert completions(monkeypatch, capsys, "labels", "--u") == ["--url"]
+    assert completions(monkeypatch, capsys, "labels", "--output", "j") == ["json"]
+    assert completions(monkeypatch, capsys, "labels", "--config", "a.toml", "--ca-file", "x") == ["file,x"]
 
 
-def test_an_invalid_line_gives_no_completions_and_no_message(
+def test_an_invalid_line_has_no_completions_and_no_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert offered(monkeypatch, capsys, "bogus", "x") == []
+    assert completions(monkeypatch, capsys, "bogus", "x") == []
     monkeypatch.delenv("COMP_WORDS")
     assert cli.main(["completion", "bash", "--answer"]) == ExitCode.OK
     assert capsys.readouterr().out.strip() == ""
 
 
-def test_names_of_labels_come_from_the_node(
+def test_label_names_are_requested_from_the_node(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node.data("/api/v1/labels", ["__name__", "instance", "interval", "in$(rm)", "job"])
-    assert offered(monkeypatch, capsys, "values", "--url", node.url, "in") == ["instance", "interval"]
+    assert completions(monkeypatch, capsys, "values", "--url", node.url, "in") == ["instance", "interval"]
 
 
-def test_names_of_metrics_come_from_the_node(
+def test_metric_names_are_requested_from_the_node(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node.data("/api/v1/label/__name__/values", ["node_cpu", "node_load1"])
     for command in ("query", "series", "labels"):
-        assert offered(monkeypatch, capsys, command, "--url", node.url, "node_l") == ["node_load1"]
-    assert node.requests[0][2] == [("match[]", '{__name__=~"node_l.*"}'), ("limit", "201")]
-    node.requests.clear()
-    assert offered(monkeypatch, capsys, "query", "--url", node.url, "'up{'") == []
-    assert node.requests == [], "inside of braces nothing is known"
+        assert completions(monkeypatch, capsys, command, "--url", node.url, "node_l") == ["node_load1"]
+    assert node.asked[0][2] == [("match[]", '{__name__=~"node_l.*"}'), ("limit", "201")]
+    node.asked.clear()
+    assert completions(monkeypatch, capsys, "query", "--url", node.url, "'up{'") == []
+    assert node.asked == [], "there are no completions inside braces"
 
 
-def test_without_a_node_nothing_is_offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_node_there_are_no_completions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with fake_node() as gone:
         url = gone.url
-    assert offered(monkeypatch, capsys, "values", "--url", url, "in") == []
-    assert offered(monkeypatch, capsys, "values", "--url", "nonsense", "in") == []
+    assert completions(monkeypatch, capsys, "values", "--url", url, "in") == []
+    assert completions(monkeypatch, capsys, "values", "--url", "nonsense", "in") == []
 
 
-def test_completing_a_command_imports_nothing_heavy() -> None:
+def test_completing_a_command_imports_no_slow_modules() -> None:
     script = (
         "import sys; from strandline.node.cli.main import main; code = main(['completion', 'bash', '--answer']);"
         "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"

@@ -40,12 +40,12 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A running shard that has stored two hours."""
-    with closing(World(tmp_path)) as made:
-        made.start()
+    with closing(World(tmp_path)) as started:
+        started.start()
         for hour in range(2):
-            produce_everywhere(made, str(hour))
-            made.pass_hours(1)
-        yield made
+            produce_everywhere(started, str(hour))
+            started.pass_hours(1)
+        yield started
 
 
 @pytest.fixture
@@ -61,11 +61,11 @@ def test_a_ready_hour_is_reported_with_its_revision(world: World, commands: Comm
     )
     world.produce(("m", "late", START, 1.0), ("m", "late", START + 1, 1.0))
     world.pass_hours(1)
-    code, told = commands.json("ready", HOURS[0])
-    assert (code, told["ready"]) == (ExitCode.OK, True)
-    found = told["readiness"]
-    assert (found["verdict"], found["revision"], found["late_samples"]) == ("ready", 1, 2)
-    assert (found["behind"], found["losses"]) == ([], [])
+    code, document = commands.json("ready", HOURS[0])
+    assert (code, document["ready"]) == (ExitCode.OK, True)
+    readiness = document["readiness"]
+    assert (readiness["verdict"], readiness["revision"], readiness["late_samples"]) == ("ready", 1, 2)
+    assert (readiness["behind"], readiness["losses"]) == ([], [])
 
 
 def test_an_hour_that_is_not_ready_has_its_own_exit_code_and_lists_partitions_behind(
@@ -74,11 +74,11 @@ def test_an_hour_that_is_not_ready_has_its_own_exit_code_and_lists_partitions_be
     stuck = other_group(world)
     world.store.before = group_fails(stuck)
     world.pass_hours(1)
-    world.store.before = no_fault
-    code, told = commands.json("ready", HOURS[2])
-    assert (code, told["ready"]) == (ExitCode.NOT_READY, False)
+    world.store.before = quietly
+    code, document = commands.json("ready", HOURS[2])
+    assert (code, document["ready"]) == (ExitCode.NOT_READY, False)
     assert code == 6
-    assert told["readiness"]["behind"] == [
+    assert document["readiness"]["behind"] == [
         {
             "shard": 0,
             "needed_bucket": FIRST + 2,
@@ -103,7 +103,7 @@ def test_a_day_is_checked_like_an_hour(commands: Commands) -> None:
     ]
 
 
-def test_what_is_before_the_beginning_or_the_history_is_unknown_and_never_ready(
+def test_hours_before_the_first_record_or_the_history_are_unknown_and_never_ready(
     world: World, commands: Commands
 ) -> None:
     code, out, _ = commands.text("ready", "1970-02-11T03")
@@ -124,7 +124,7 @@ def test_an_accepted_loss_is_reported(world: World, commands: Commands) -> None:
     world.crash()
     world.log.delete_before(3)
     world.start(accepted=Accepted(loss_to=3))
-    # The loss has closed the hour's bucket, so the rest of the hour is in the next one.
+    # The loss has closed the hour's bucket, so that the rest of the hour is in the next one.
     world.pass_hours(2)
     code, out, _ = commands.text("ready", HOURS[2])
     assert code == ExitCode.OK
@@ -167,12 +167,12 @@ def test_waiting_ends_as_soon_as_the_hour_is_ready(
     assert HOUR / 2 < (world.clock.monotonic() - before) * 1000 < HOUR + 60_000
 
 
-def test_waiting_ends_when_its_time_is_over(world: World, commands: Commands) -> None:
+def test_waiting_ends_at_its_timeout(world: World, commands: Commands) -> None:
     before = world.clock.monotonic()
     assert commands.text("ready", HOURS[2], "--wait", "90")[0] == ExitCode.NOT_READY
     assert 90 <= world.clock.monotonic() - before < 91
     assert commands.text("ready", HOURS[2])[0] == ExitCode.NOT_READY
-    assert world.clock.monotonic() - before < 91, "without it nobody waits"
+    assert world.clock.monotonic() - before < 91, "without --wait the command does not wait"
 
 
 def test_an_unknown_hour_is_not_waited_for(world: World, commands: Commands) -> None:
@@ -194,27 +194,27 @@ def test_retryable_errors_are_retried_and_raised_at_the_timeout(world: World, co
     assert commands.text("ready", HOURS[1], "--wait", "60")[0] == ExitCode.OK
     assert calls == 3
     world.log.reachable = False
-    code, told = commands.json("ready", HOURS[0], "--wait", "60")
-    assert (code, told["error"]["type"]) == (ExitCode.FAILED, "LogUnreachable")
+    code, document = commands.json("ready", HOURS[0], "--wait", "60")
+    assert (code, document["error"]["type"]) == (ExitCode.FAILED, "LogUnreachable")
 
 
 def test_only_rows_from_the_hour_on_are_read_where_that_is_enough(world: World, commands: Commands) -> None:
     world.pass_hours(3)
-    asked: list[tuple[object, ...]] = []
+    reads: list[tuple[object, ...]] = []
     store = world.sqlite
     real = store.manifest
 
     def note(shard: object, *, first: int | None = None, last: int | None = None) -> object:
-        asked.append((first, last))
+        reads.append((first, last))
         return real(shard, first=first, last=last)  # type: ignore[arg-type]  # as it came
 
     world.sqlite.manifest = note  # type: ignore[method-assign,assignment]  # for this test
     try:
         assert commands.text("ready", "1970-02-11T19")[0] == ExitCode.OK
-        assert asked == [(FIRST + 1, None)]
-        asked.clear()
+        assert reads == [(FIRST + 1, None)]
+        reads.clear()
         assert commands.text("ready", HOURS[0])[0] == ExitCode.OK
-        assert asked == [(FIRST - 2, None), (None, None)], "what is before its beginning has no row"
+        assert reads == [(FIRST - 2, None), (None, None)], "there are no rows before the first record"
     finally:
         world.sqlite.manifest = real  # type: ignore[method-assign]  # as it was
 

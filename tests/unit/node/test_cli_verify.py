@@ -34,15 +34,15 @@ FIRST = 1_000
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A store, and the folder of a stopped shard with its local copy."""
-    from strandline.index.vm import start_vm  # noqa: PLC0415 - not for collecting tests
+    from strandline.index.vm import start_vm  # noqa: PLC0415 - not needed to collect tests
 
     start_vm()
     folder = tmp_path_factory.mktemp("data")
     with closing(World(folder)) as world:
         options = world.options
         copy = folder / "shards" / "metrics" / "0" / "index"
-        home = LuceneStorage(options.shard, copy, options.policy.retention, 16, 1.0, world.clock)
-        world.shard = Shard.start(world.parts(home), world.status)  # type: ignore[arg-type]  # the real one
+        storage = LuceneStorage(options.shard, copy, options.policy.retention, 16, 1.0, world.clock)
+        world.shard = Shard.start(world.parts(storage), world.status)  # type: ignore[arg-type]  # the real one
         for _ in range(3):
             produce_everywhere(world)
             world.pass_hours(1)
@@ -96,13 +96,13 @@ def document(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_sound_store_gives_0_and_counts(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_consistent_store_gives_exit_code_0_and_counts(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(settings) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert "No findings." in shown.out
-    assert "note:" not in shown.out
-    assert "Verifying 1 shard of dataset metrics" in shown.err
-    assert "shard 0 (no findings)" in shown.err
+    captured = capsys.readouterr()
+    assert "No findings." in captured.out
+    assert "note:" not in captured.out
+    assert "Verifying 1 shard of dataset metrics" in captured.err
+    assert "shard 0 (no findings)" in captured.err
     assert verify(settings, "--output", "json") == ExitCode.OK
     report = document(capsys)
     (shard,) = report["shards"]
@@ -112,7 +112,7 @@ def test_a_sound_store_gives_0_and_counts(settings: Path, capsys: pytest.Capture
     assert shard["findings"] == shard["notes"] == []
 
 
-def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
+def test_findings_are_listed_with_a_remedy_and_give_exit_code_4(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = other_group(world)
@@ -120,12 +120,12 @@ def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
     damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 1, group)
     damage.row(FIRST + 2, group, checksum=bytes(16))
     assert verify(settings) == ExitCode.VERIFY_FAILED
-    shown = capsys.readouterr()
-    assert "2 findings:" in shown.out
-    assert f"shard 0, bucket {FIRST + 1} (1970-02-11T17:00:00Z): 0 segments of group {group}" in shown.out
-    assert "[segment-missing]\n    Read the bucket again with `strandline offsets rewind`" in shown.out
-    assert "[segment-checksum]" in shown.out
-    assert "shard 0 (2 findings)" in shown.err
+    captured = capsys.readouterr()
+    assert "2 findings:" in captured.out
+    assert f"shard 0, bucket {FIRST + 1} (1970-02-11T17:00:00Z): 0 segments of group {group}" in captured.out
+    assert "[segment-missing]\n    Read the bucket again with `strandline offsets rewind`" in captured.out
+    assert "[segment-checksum]" in captured.out
+    assert "shard 0 (2 findings)" in captured.err
     assert verify(settings, "--output", "json") == ExitCode.VERIFY_FAILED
     report = document(capsys)
     assert report["sound"] is False
@@ -136,7 +136,7 @@ def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
     ]
 
 
-def test_without_samples_late_ones_are_not_counted_and_segments_still_are(
+def test_without_reading_samples_segments_are_counted_and_late_samples_are_not(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = other_group(world)
@@ -148,7 +148,7 @@ def test_without_samples_late_ones_are_not_counted_and_segments_still_are(
     assert "[segment-sums]" in capsys.readouterr().out
 
 
-def test_the_local_copy_is_compared_and_left_as_it_was(
+def test_the_local_copy_is_compared_and_unchanged(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = world.options.folder / "shards" / "metrics" / "0" / "index"
@@ -166,7 +166,7 @@ def test_the_local_copy_is_compared_and_left_as_it_was(
     assert note["kind"] == "copy-unused"
 
 
-def test_the_copy_of_a_shard_that_runs_is_left_alone(
+def test_the_copy_of_a_running_shard_is_not_read(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with locked(world.options.folder / "shards" / "metrics" / "0"):
@@ -207,16 +207,16 @@ def test_partitions_of_the_topic_that_no_node_reads_are_named(
     )
 
 
-def test_without_kafka_what_is_stored_is_verified_all_the_same(
+def test_without_kafka_the_stored_data_is_verified(
     settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
 
-    def away(given: Settings) -> int:
+    def fail(given: Settings) -> int:
         waited.append(given.kafka.request_timeout.seconds)
         raise LogUnreachable("no broker has answered")
 
-    monkeypatch.setattr(module, "count_partitions", away)
+    monkeypatch.setattr(module, "count_partitions", fail)
     assert verify(settings) == ExitCode.OK
     out = capsys.readouterr().out
     assert "No findings." in out
@@ -232,7 +232,7 @@ def test_only_the_chosen_shards_are_reported(world: World, settings: Path, capsy
     assert "shard 7 of dataset 'metrics' has never been read" in capsys.readouterr().err
 
 
-def test_a_store_or_dataset_that_is_not_there_is_an_error_and_is_not_made(
+def test_a_missing_store_or_dataset_is_an_error_and_is_not_created(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__NAME", "another")
@@ -253,14 +253,14 @@ def test_another_shape_than_the_datasets_is_refused(
     assert "was created with dataset.groups = 4, which can't be changed to 8" in capsys.readouterr().err
 
 
-def test_a_store_that_goes_away_is_an_ordinary_error(
+def test_a_store_that_becomes_unreachable_is_an_expected_error(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(call: StoreCall) -> None:
+    def fail(call: StoreCall) -> None:
         if call.name == "segments":
             raise StoreUnavailable("the store is not there")
 
-    world.store.before = away
+    world.store.before = fail
     monkeypatch.setattr(module, "open_store", lambda *_: world.store)
     assert verify(settings, "--output", "json") == ExitCode.FAILED
     assert document(capsys)["error"]["message"] == "the store is not there"
@@ -268,6 +268,6 @@ def test_a_store_that_goes_away_is_an_ordinary_error(
 
 def test_the_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["recover", "verify", "--help"]) == ExitCode.OK
-    shown = capsys.readouterr().out
+    captured = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.VERIFY_FAILED):
-        assert f"{code.value:<4}{EXIT_CODES[code]}" in shown
+        assert f"{code.value:<4}{EXIT_CODES[code]}" in captured

@@ -1,4 +1,4 @@
-"""The front: every path is there, a reload reaches the handlers, and admin verbs reach the supervisor."""
+"""The front: all paths, reloads of the handlers, and admin verbs."""
 
 import json
 import os
@@ -34,7 +34,7 @@ ADMIN = "an-admin-token-of-a-test"
 
 
 class Supervised:
-    """Two shards: one that is well, and one that nobody answers for."""
+    """Two shards: an active one, and one without a process."""
 
     def __init__(self) -> None:
         self.restarted: list[int] = []
@@ -77,8 +77,10 @@ def settings(folder: Path, **query: str) -> Settings:
     token = folder / "admin"
     token.write_text(ADMIN + "\n", encoding="utf-8")
     token.chmod(0o600)
-    chosen = {"STRANDLINE_HTTP__NODE_ADDRESS": "127.0.0.1:0", "STRANDLINE_HTTP__ADMIN_TOKEN_FILE": str(token)}
-    return load_settings(None, chosen | {f"STRANDLINE_QUERY__{name.upper()}": value for name, value in query.items()})
+    variables = {"STRANDLINE_HTTP__NODE_ADDRESS": "127.0.0.1:0", "STRANDLINE_HTTP__ADMIN_TOKEN_FILE": str(token)}
+    return load_settings(
+        None, variables | {f"STRANDLINE_QUERY__{name.upper()}": value for name, value in query.items()}
+    )
 
 
 @asynccontextmanager
@@ -91,7 +93,7 @@ async def started(front: NodeFront) -> AsyncIterator[aiohttp.ClientSession]:
         await front.stop()
 
 
-def made(folder: Path, supervised: Supervised | None = None, clock: Clock | None = None) -> NodeFront:
+def front_of(folder: Path, supervised: Supervised | None = None, clock: Clock | None = None) -> NodeFront:
     return NodeFront(
         supervised or Supervised(),
         settings(folder),
@@ -103,14 +105,16 @@ def made(folder: Path, supervised: Supervised | None = None, clock: Clock | None
     )
 
 
-async def asked(client: aiohttp.ClientSession, path: str, *, method: str = "GET", token: str = "") -> tuple[int, bytes]:
+async def request(
+    client: aiohttp.ClientSession, path: str, *, method: str = "GET", token: str = ""
+) -> tuple[int, bytes]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with client.request(method, path, headers=headers) as answer:
         return answer.status, await answer.read()
 
 
 def test_every_path_of_the_documentation_is_answered(tmp_path: Path) -> None:
-    """With a body that says why, where no shard can answer."""
+    """Paths that need a shard are answered with 503."""
     expected = {
         "/": 200,
         "/metrics": 200,
@@ -140,8 +144,8 @@ def test_every_path_of_the_documentation_is_answered(tmp_path: Path) -> None:
     }
 
     async def run() -> dict[str, int]:
-        async with started(made(tmp_path)) as client:
-            return {path: (await asked(client, path))[0] for path in expected}
+        async with started(front_of(tmp_path)) as client:
+            return {path: (await request(client, path))[0] for path in expected}
 
     assert in_loop(run()) == expected
 
@@ -150,15 +154,15 @@ def test_admin_verbs_need_their_token_and_reach_the_supervisor(tmp_path: Path) -
     supervised = Supervised()
 
     async def run() -> None:
-        async with started(made(tmp_path, supervised)) as client:
+        async with started(front_of(tmp_path, supervised)) as client:
             path = "/api/v1/strandline/shards/1/restart"
-            assert (await asked(client, path, method="POST"))[0] == 401
+            assert (await request(client, path, method="POST"))[0] == 401
             assert supervised.restarted == []
-            assert (await asked(client, path, method="POST", token=ADMIN))[0] == 202
+            assert (await request(client, path, method="POST", token=ADMIN))[0] == 202
             assert supervised.restarted == [1]
-            for wrong, code in (("7", 404), ("one", 400), ("-1", 400)):
-                status, body = await asked(
-                    client, path.replace("shards/1", f"shards/{wrong}"), method="POST", token=ADMIN
+            for invalid, code in (("7", 404), ("one", 400), ("-1", 400)):
+                status, body = await request(
+                    client, path.replace("shards/1", f"shards/{invalid}"), method="POST", token=ADMIN
                 )
                 assert status == code, body
             assert supervised.restarted == [1]
@@ -166,7 +170,7 @@ def test_admin_verbs_need_their_token_and_reach_the_supervisor(tmp_path: Path) -
     in_loop(run())
 
 
-def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
+def test_a_listener_that_is_passed_on_is_served(tmp_path: Path) -> None:
     async def run() -> None:
         with bound_socket("127.0.0.1:0") as listener:
             address = listener.getsockname()
@@ -181,14 +185,14 @@ def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
                 listener=socket.socket(fileno=os.dup(listener.fileno())),
             )
             async with started(front) as client:
-                assert (await asked(client, "/-/healthy"))[0] == 200
+                assert (await request(client, "/-/healthy"))[0] == 200
                 assert (front.bound.host, front.bound.port) == address
 
     in_loop(run())
 
 
-def test_a_reload_over_http_tells_what_has_changed(tmp_path: Path) -> None:
-    front = made(tmp_path)
+def test_a_reload_over_http_lists_the_changes(tmp_path: Path) -> None:
+    front = front_of(tmp_path)
 
     async def reload_node() -> Reload:
         return Reload(settings(tmp_path), (Change("query.timeout", TakesEffect.AT_ONCE),))
@@ -196,56 +200,56 @@ def test_a_reload_over_http_tells_what_has_changed(tmp_path: Path) -> None:
     async def run() -> Any:
         front.reload_node = reload_node
         async with started(front) as client:
-            assert (await asked(client, "/-/reload", method="POST"))[0] == 401
-            status, body = await asked(client, "/-/reload", method="POST", token=ADMIN)
+            assert (await request(client, "/-/reload", method="POST"))[0] == 401
+            status, body = await request(client, "/-/reload", method="POST", token=ADMIN)
             assert status == 200
             return json.loads(body)
 
     assert in_loop(run())["data"] == {"changed": {"at once": ["query.timeout"]}}
 
 
-def test_limits_of_queries_are_those_of_the_last_reload(tmp_path: Path) -> None:
-    front = made(tmp_path)
+def test_a_reload_changes_the_limits_of_queries(tmp_path: Path) -> None:
+    front = front_of(tmp_path)
     path = "/api/v1/query_range?query=up&start=0&end=100&step=1"
 
     async def run() -> tuple[int, int, bytes]:
         async with started(front) as client:
-            before, _ = await asked(client, path)
+            before, _ = await request(client, path)
             front.reload(settings(tmp_path, max_points="50"))
-            after, body = await asked(client, path)
+            after, body = await request(client, path)
             return before, after, body
 
     before, after, body = in_loop(run())
-    # Nobody can answer it; then it is not even asked.
+    # At first no shard can answer; after the reload the query is refused before it reaches a shard.
     assert (before, after) == (503, 400)
     assert b"50" in body
 
 
-def test_a_reload_does_not_make_the_node_look_as_if_it_had_just_started(tmp_path: Path) -> None:
+def test_a_reload_does_not_change_the_start_time(tmp_path: Path) -> None:
     clock = ManualClock(1_000_000)
-    front = made(tmp_path, clock=clock)
+    front = front_of(tmp_path, clock=clock)
 
-    async def starts() -> tuple[int, str]:
+    async def start_times() -> tuple[int, str]:
         async with aiohttp.ClientSession(front.bound.url) as client:
-            page = json.loads((await asked(client, "/api/v1/strandline/shards"))[1])["data"]
-            api = json.loads((await asked(client, "/api/v1/status/runtimeinfo"))[1])["data"]
+            page = json.loads((await request(client, "/api/v1/strandline/shards"))[1])["data"]
+            api = json.loads((await request(client, "/api/v1/status/runtimeinfo"))[1])["data"]
             return page["started_ms"], api["startTime"]
 
     async def run() -> None:
         async with started(front):
-            before = await starts()
+            before = await start_times()
             clock.sleep(60)
             front.reload(settings(tmp_path, max_points="50"))
-            assert await starts() == before
+            assert await start_times() == before
 
     in_loop(run())
 
 
-def test_the_memory_of_answers_is_that_of_the_last_reload(tmp_path: Path) -> None:
-    front = made(tmp_path)
+def test_a_reload_changes_the_answer_memory(tmp_path: Path) -> None:
+    front = front_of(tmp_path)
 
     async def limit(client: aiohttp.ClientSession) -> float:
-        lines = (await asked(client, "/metrics"))[1].decode().splitlines()
+        lines = (await request(client, "/metrics"))[1].decode().splitlines()
         (line,) = [line for line in lines if line.startswith("strandline_answer_memory_limit_bytes ")]
         return float(line.split(" ")[1])
 
@@ -259,28 +263,28 @@ def test_the_memory_of_answers_is_that_of_the_last_reload(tmp_path: Path) -> Non
     assert (before, after) == (settings(tmp_path).query.answer_memory.bytes, ByteSize.parse("64m").bytes)
 
 
-def test_tokens_are_those_of_the_last_reload_on_connections_that_are_open(tmp_path: Path) -> None:
-    front = made(tmp_path)
+def test_a_reload_changes_tokens_on_open_connections(tmp_path: Path) -> None:
+    front = front_of(tmp_path)
     token = "a-token-for-reading-0123"
-    guarded = HttpSettings(read_token_file=secret_file(tmp_path / "read", token))
+    with_token = HttpSettings(read_token_file=secret_file(tmp_path / "read", token))
 
     async def run() -> list[int]:
         async with started(front) as client:
             path = "/api/v1/status/buildinfo"
-            before, _ = await asked(client, path)
-            front.reload(settings(tmp_path).model_copy(update={"http": guarded}))
-            return [before, (await asked(client, path))[0], (await asked(client, path, token=token))[0]]
+            before, _ = await request(client, path)
+            front.reload(settings(tmp_path).model_copy(update={"http": with_token}))
+            return [before, (await request(client, path))[0], (await request(client, path, token=token))[0]]
 
     assert in_loop(run()) == [200, 401, 200]
 
 
 def test_requests_are_counted_by_path_and_code(tmp_path: Path) -> None:
     async def run() -> str:
-        async with started(made(tmp_path)) as client:
+        async with started(front_of(tmp_path)) as client:
             for _ in range(3):
-                await asked(client, "/api/v1/label/job/values")
-            await asked(client, "/no/such/path")
-            return (await asked(client, "/metrics"))[1].decode()
+                await request(client, "/api/v1/label/job/values")
+            await request(client, "/no/such/path")
+            return (await request(client, "/metrics"))[1].decode()
 
     lines = in_loop(run()).splitlines()
     (counted,) = [line for line in lines if line.startswith("strandline_http_requests_total") and "/values" in line]

@@ -64,9 +64,9 @@ def test_a_value_is_shown_in_the_types_of_json(value: object, shown: object) -> 
 
 
 def test_a_value_that_contains_itself_is_cut_off_at_the_repetition() -> None:
-    again: list[object] = [1]
-    again += [again, {"again": again}]
-    assert json_value(again) == [1, "...", {"again": "..."}]
+    recursive: list[object] = [1]
+    recursive += [recursive, {"again": recursive}]
+    assert json_value(recursive) == [1, "...", {"again": "..."}]
 
 
 def test_a_value_that_occurs_twice_is_shown_twice() -> None:

@@ -59,7 +59,7 @@ def test_off_a_terminal_each_line_is_a_json_object(stream: io.StringIO, mask: Se
     assert stream.getvalue().startswith('{"timestamp": ')
 
 
-def test_on_a_terminal_lines_are_for_people_and_in_colour(mask: SecretMask) -> None:
+def test_on_a_terminal_lines_are_readable_and_coloured(mask: SecretMask) -> None:
     stream = Terminal()
     configure_logging("info", "auto", stream, mask)
     structlog.get_logger("strandline.store").info("bucket stored", rows=12)
@@ -68,13 +68,13 @@ def test_on_a_terminal_lines_are_for_people_and_in_colour(mask: SecretMask) -> N
     assert "{" not in stream.getvalue()
 
 
-def test_lines_for_people_have_no_colour_off_a_terminal(stream: io.StringIO, mask: SecretMask) -> None:
+def test_readable_lines_have_no_colour_off_a_terminal(stream: io.StringIO, mask: SecretMask) -> None:
     configure_logging("info", "console", stream, mask)
     structlog.get_logger("strandline.store").info("bucket stored", rows=12)
     assert stream.getvalue().endswith("Z [info     ] bucket stored [strandline.store] rows=12\n")
 
 
-def test_json_may_be_asked_for_on_a_terminal(mask: SecretMask) -> None:
+def test_json_may_be_requested_on_a_terminal(mask: SecretMask) -> None:
     stream = Terminal()
     configure_logging("info", "json", stream, mask)
     structlog.get_logger("x").info("hello")
@@ -102,7 +102,7 @@ def test_only_lines_from_the_level_up_are_logged(
     assert [line["event"] for line in lines(stream)] == logged * 2
 
 
-def test_the_standard_library_s_lines_go_the_same_way(stream: io.StringIO, mask: SecretMask) -> None:
+def test_lines_of_the_standard_library_are_formatted_the_same_way(stream: io.StringIO, mask: SecretMask) -> None:
     configure_logging("info", "json", stream, mask)
     with bound(shard=3):
         logging.getLogger("some.library").warning("took %d ms", 7, extra={"host": "a"})
@@ -111,7 +111,7 @@ def test_the_standard_library_s_lines_go_the_same_way(stream: io.StringIO, mask:
     assert line == {"level": "warning", "logger": "some.library", "event": "took 7 ms", "host": "a", "shard": 3}
 
 
-def test_the_chatter_of_drivers_is_heard_only_when_debugging(stream: io.StringIO, mask: SecretMask) -> None:
+def test_lines_of_drivers_are_logged_only_at_the_debug_level(stream: io.StringIO, mask: SecretMask) -> None:
     for level in ("info", "debug"):
         configure_logging(level, "json", stream, mask)
         for name in ("cassandra.cluster", "py4j.clientserver"):
@@ -127,7 +127,7 @@ def test_the_chatter_of_drivers_is_heard_only_when_debugging(stream: io.StringIO
     ]
 
 
-def test_what_is_bound_stands_on_every_line_inside_and_on_none_outside(stream: io.StringIO, mask: SecretMask) -> None:
+def test_bound_fields_are_on_every_line_inside_and_on_none_outside(stream: io.StringIO, mask: SecretMask) -> None:
     configure_logging("info", "json", stream, mask)
     log = structlog.get_logger("x")
     with bound(shard=3, bucket=17):
@@ -145,7 +145,7 @@ def test_what_is_bound_stands_on_every_line_inside_and_on_none_outside(stream: i
     ]
 
 
-def test_what_is_bound_in_one_thread_is_not_seen_in_another(stream: io.StringIO, mask: SecretMask) -> None:
+def test_fields_bound_in_one_thread_are_not_bound_in_another(stream: io.StringIO, mask: SecretMask) -> None:
     configure_logging("info", "json", stream, mask)
     with bound(shard=3):
         thread = threading.Thread(target=lambda: structlog.get_logger("x").info("elsewhere"))
@@ -177,7 +177,7 @@ def test_an_exception_is_structured_in_json_and_shows_no_local_variable(stream: 
     assert "unregistered-local-7" not in stream.getvalue()
 
 
-def test_an_exception_is_a_traceback_for_people_and_shows_no_local_variable(
+def test_an_exception_is_a_traceback_on_the_console_and_shows_no_local_variable(
     stream: io.StringIO, mask: SecretMask
 ) -> None:
     configure_logging("info", "console", stream, mask)
@@ -215,14 +215,16 @@ def test_a_registered_secret_is_in_no_line(stream: io.StringIO, mask: SecretMask
     assert SECRET not in stream.getvalue()
 
 
-def test_a_secret_that_is_learnt_later_is_hidden_from_then_on(stream: io.StringIO, mask: SecretMask) -> None:
+def test_a_secret_registered_later_is_hidden_from_then_on(stream: io.StringIO, mask: SecretMask) -> None:
     configure_logging("info", "json", stream, mask)
     mask.add(["another"])
     structlog.get_logger("x").info("another one")
     assert lines(stream)[0]["event"] == "(hidden) one"
 
 
-def test_a_line_that_can_not_be_made_tells_of_it_without_its_arguments(stream: io.StringIO, mask: SecretMask) -> None:
+def test_a_line_that_can_not_be_formatted_is_logged_without_its_arguments(
+    stream: io.StringIO, mask: SecretMask
+) -> None:
     configure_logging("info", "json", stream, mask)
     logging.getLogger("x").info("%d apples", "unregistered secret")
     assert "can't be logged: TypeError" in stream.getvalue()

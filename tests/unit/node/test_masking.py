@@ -35,7 +35,7 @@ def test_a_secret_that_begins_with_another_is_masked_completely() -> None:
 
 @pytest.mark.parametrize("secret", ['a"b\\c', "tab\there", "größe'x", "sp ace&=?/+%", "\x1b[0m!"])
 @pytest.mark.parametrize(
-    "spelt",
+    "spell",
     [
         str,
         repr,
@@ -50,12 +50,12 @@ def test_a_secret_that_begins_with_another_is_masked_completely() -> None:
         lambda text: text.replace("\\", "\\\\").replace('"', '\\"'),
     ],
 )
-def test_a_secret_is_masked_in_every_spelling(secret: str, spelt: object) -> None:
-    assert callable(spelt)
-    shown = spelt(secret)
-    masked = SecretMask([secret]).text(f"<{shown}>")
+def test_a_secret_is_masked_in_every_spelling(secret: str, spell: object) -> None:
+    assert callable(spell)
+    spelling = spell(secret)
+    masked = SecretMask([secret]).text(f"<{spelling}>")
     assert "(hidden)" in masked
-    assert shown not in masked
+    assert spelling not in masked
 
 
 def test_lines_of_a_private_key_are_hidden_one_by_one_but_not_its_frame() -> None:
@@ -82,12 +82,12 @@ def test_well_known_passwords_are_not_masked() -> None:
     assert SecretMask(["cassandra"]).text("Cassandra at cassandra:9042") == "Cassandra at cassandra:9042"
 
 
-def test_a_mask_does_not_show_what_it_hides() -> None:
+def test_a_mask_does_not_show_its_secrets() -> None:
     assert "hunter2" not in repr(SecretMask(["hunter2"]))
 
 
 @given(st.text(min_size=1), st.text(), st.text())
-def test_no_text_keeps_a_secret(secret: str, before: str, after: str) -> None:
+def test_a_masked_text_contains_no_secret(secret: str, before: str, after: str) -> None:
     assume(secret.strip() and not set(secret) & set(HIDDEN))
-    # What is left between the markers holds the secret nowhere.
+    # No part between the markers contains the secret.
     assert all(secret not in part for part in SecretMask([secret]).text(before + secret + after).split(HIDDEN))

@@ -24,7 +24,7 @@ def test_a_span_is_formatted_in_its_two_largest_units(milliseconds: int, text: s
     assert span(milliseconds) == text
 
 
-def test_numbers_that_follow_each_other_are_drawn_together() -> None:
+def test_consecutive_numbers_are_joined_to_ranges() -> None:
     assert ranges((1,)) == "1"
     assert ranges((1, 2, 3, 5, 7, 8)) == "1-3, 5, 7-8"
     assert ranges(()) == ""

@@ -37,7 +37,7 @@ class Servers:
 
     def blocks(self) -> Iterator[Block]:
         yield "[bold]Two[/bold] servers :smile:"
-        yield Table(("name", "where"), tuple((each.name, f"{each.path}:{each.port}") for each in self.servers))
+        yield Table(("name", "where"), tuple((server.name, f"{server.path}:{server.port}") for server in self.servers))
 
 
 class Lost(Fatal):
@@ -70,7 +70,7 @@ def output(kind: type[Output], stdout: io.StringIO, stderr: io.StringIO) -> Outp
     return kind(stdout, stderr, ManualClock(), SecretMask([SECRET]))
 
 
-def test_text_is_lines_and_tables_that_no_pipe_folds(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_text_in_a_pipe_is_not_wrapped(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(TextOutput, stdout, stderr).result(SERVERS)
     assert [line.rstrip() for line in stdout.getvalue().splitlines()] == [
         "[bold]Two[/bold] servers :smile:",
@@ -81,14 +81,14 @@ def test_text_is_lines_and_tables_that_no_pipe_folds(stdout: io.StringIO, stderr
     assert stderr.getvalue() == ""
 
 
-def test_text_on_a_terminal_folds_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_on_a_terminal_is_wrapped_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
     stdout = Terminal()
     output(TextOutput, stdout, io.StringIO()).result(SERVERS)
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", stdout.getvalue())
-    assert max(len(line) for line in plain.splitlines()) <= 60
-    assert plain.count("x") == 100
+    text = re.sub(r"\x1b\[[0-9;]*m", "", stdout.getvalue())
+    assert max(len(line) for line in text.splitlines()) <= 60
+    assert text.count("x") == 100
 
 
 def test_json_is_one_document_of_the_report_s_fields(stdout: io.StringIO, stderr: io.StringIO) -> None:
@@ -102,7 +102,7 @@ def test_json_is_one_document_of_the_report_s_fields(stdout: io.StringIO, stderr
     assert stderr.getvalue() == ""
 
 
-def test_an_error_for_people_goes_to_stderr_with_its_remedy(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_an_error_as_text_is_on_stderr_with_its_remedy(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(TextOutput, stdout, stderr).error(Fatal(f"no [such] thing as {SECRET}", remedy="Make one"))
     assert stderr.getvalue() == "error: no [such] thing as (hidden)\n  Make one\n"
     assert stdout.getvalue() == ""
@@ -113,7 +113,7 @@ def test_an_error_without_a_remedy_is_one_line(stdout: io.StringIO, stderr: io.S
     assert stderr.getvalue() == "error: no such thing\n"
 
 
-def test_an_error_for_programs_is_the_one_document_on_stdout(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_an_error_as_json_is_the_only_document_on_stdout(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(JsonOutput, stdout, stderr).error(Fatal(f"no such thing as {SECRET}", remedy="Make one"))
     assert json.loads(stdout.getvalue()) == {
         "error": {
@@ -127,7 +127,7 @@ def test_an_error_for_programs_is_the_one_document_on_stdout(stdout: io.StringIO
     assert stderr.getvalue() == ""
 
 
-def test_an_error_may_have_more_to_tell(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_an_error_may_have_details(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(TextOutput, stdout, stderr).error(Lost())
     assert [line.rstrip() for line in stderr.getvalue().splitlines()] == [
         "error: offsets 1 to 7 are lost",
@@ -136,8 +136,8 @@ def test_an_error_may_have_more_to_tell(stdout: io.StringIO, stderr: io.StringIO
         "1     7",
     ]
     output(JsonOutput, stdout, stderr).error(Lost())
-    told = json.loads(stdout.getvalue())["error"]
-    assert (told["lost"], told["exit_code"]) == ([1, 7], 3)
+    error = json.loads(stdout.getvalue())["error"]
+    assert (error["lost"], error["exit_code"]) == ([1, 7], 3)
 
 
 def crashed() -> Exception:
@@ -154,11 +154,11 @@ def test_a_crash_shows_its_traceback_on_stderr(stdout: io.StringIO, stderr: io.S
     assert stdout.getvalue() == ""
 
 
-def test_a_crash_is_a_document_for_programs_as_well(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_a_crash_is_a_json_document_too(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(JsonOutput, stdout, stderr).crash(crashed())
     assert "RuntimeError: unforeseen (hidden)" in stderr.getvalue()
-    told = json.loads(stdout.getvalue())["error"]
-    assert (told["type"], told["message"], told["exit_code"]) == ("RuntimeError", "unforeseen (hidden)", 1)
+    error = json.loads(stdout.getvalue())["error"]
+    assert (error["type"], error["message"], error["exit_code"]) == ("RuntimeError", "unforeseen (hidden)", 1)
 
 
 def test_the_format_chooses_the_output(stdout: io.StringIO, stderr: io.StringIO) -> None:
@@ -191,15 +191,15 @@ def test_steps_are_lines_on_stderr_with_times_off_a_terminal(
     assert stdout.getvalue() == ""
 
 
-def test_steps_of_several_threads_keep_their_lines_apart(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_steps_of_several_threads_have_separate_lines(stdout: io.StringIO, stderr: io.StringIO) -> None:
     with output(TextOutput, stdout, stderr).steps("Starting") as steps:
         both_begun = threading.Barrier(2)
 
-        def take(name: str) -> None:
+        def run_step(name: str) -> None:
             with steps.step(name):
                 both_begun.wait(timeout=60)
 
-        threads = [threading.Thread(target=take, args=(name,)) for name in ("one", "two")]
+        threads = [threading.Thread(target=run_step, args=(name,)) for name in ("one", "two")]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -207,7 +207,7 @@ def test_steps_of_several_threads_keep_their_lines_apart(stdout: io.StringIO, st
     assert sorted(stderr.getvalue().splitlines()) == ["  one: 0.0 s", "  two: 0.0 s", "Starting"]
 
 
-def test_steps_turn_on_a_terminal_and_stay_with_their_times(
+def test_steps_have_a_spinner_on_a_terminal_and_end_with_their_times(
     monkeypatch: pytest.MonkeyPatch, stdout: io.StringIO
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")

@@ -36,12 +36,12 @@ RATES = Rates(bytes_per_second=1_000.0, start_seconds=6.0)
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    # Nothing grows too old meanwhile.
-    with closing(World(tmp_path, policy=replace(POLICY, retention=1_000 * HOUR))) as made:
-        yield made
+    # So that nothing expires during the test.
+    with closing(World(tmp_path, policy=replace(POLICY, retention=1_000 * HOUR))) as created:
+        yield created
 
 
-def found(world: World) -> FoundPlan:
+def plan_of(world: World) -> FoundPlan:
     return find_plan(world.options, world.log, world.sqlite, world.clock)
 
 
@@ -49,8 +49,8 @@ def job_order_of(world: World, retention: int | None = None) -> JobOrder:
     return JobOrder(Cutting(world.options.policy.flush_interval, world.options.grace), retention)
 
 
-def crashed_behind(world: World, hours: int) -> None:
-    """A shard that has stored something and was then down for some hours with a record in each."""
+def crash_and_fall_behind(world: World, hours: int) -> None:
+    """Store some records, crash, and fall behind by this many hours with a record in each."""
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
@@ -61,17 +61,17 @@ def crashed_behind(world: World, hours: int) -> None:
 
 
 def test_a_plan_changes_nothing(world: World) -> None:
-    crashed_behind(world, 3)
+    crash_and_fall_behind(world, 3)
     before = world.manifest()
-    found(world)
+    plan_of(world)
     assert world.manifest() == before
     assert world.sqlite.jobs(world.options.shard) == []
 
 
 def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
-    crashed_behind(world, 3)
+    crash_and_fall_behind(world, 3)
     before = {cut.bucket for cut in world.manifest().cuts}
-    plan = found(world)
+    plan = plan_of(world)
     assert plan.decision == Resume(world.manifest().cuts[0].end)
     planned = {(job.bucket, job.start, job.end) for job in plan.jobs}
     assert len(planned) == plan.new_cuts == 3
@@ -80,20 +80,20 @@ def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
     world.log.close()
     world.start()
     world.settle()
-    made = {(cut.bucket, cut.start, cut.end) for cut in world.manifest().cuts if cut.bucket not in before}
-    assert planned == made
+    new_cuts = {(cut.bucket, cut.start, cut.end) for cut in world.manifest().cuts if cut.bucket not in before}
+    assert planned == new_cuts
 
 
-def test_rows_that_leave_the_store_together_do_not_keep_a_plan_from_being_made(world: World) -> None:
-    """The store removes rows in any order: a remaining one may have no neighbours."""
-    crashed_behind(world, 3)
+def test_a_gap_of_expired_rows_does_not_prevent_a_plan(world: World) -> None:
+    """The store may remove rows in any order: a remaining row may have no neighbours."""
+    crash_and_fall_behind(world, 3)
     cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     assert len(cuts) == 3
     date = world.clock.now_ms() + EXPIRY_SKEW_MS
     damage = Damage(world)
     damage.execute("UPDATE cuts SET expires = ? WHERE bucket <= ?", date, cuts[1].bucket)
     damage.execute("DELETE FROM cuts WHERE bucket = ?", cuts[1].bucket)
-    plan = found(world)
+    plan = plan_of(world)
     assert plan.decision == Resume(cuts[2].end)
     assert len(plan.jobs) == 3
 
@@ -104,7 +104,7 @@ def test_groups_that_were_not_stored_are_planned_below_the_index_s_checkpoint_to
     produce_everywhere(world)
     world.pass_hours(2)
     world.crash()
-    plan = found(world)
+    plan = plan_of(world)
     assert {job.groups for job in plan.jobs} == {frozenset({other_group(world)})}
     assert not any(job.wants_keys for job in plan.jobs)
     assert plan.empty
@@ -115,7 +115,7 @@ def test_the_first_start_of_a_partition_is_planned_from_its_first_record(world: 
     produce_everywhere(world)
     world.pass_time(2 * HOUR)
     produce_everywhere(world)
-    plan = found(world)
+    plan = plan_of(world)
     assert plan.decision == StartFresh(0)
     assert [(job.start, job.end) for job in plan.jobs] == [(0, 1)]
     assert plan.tail == 1
@@ -126,16 +126,16 @@ def test_the_first_start_of_a_partition_is_planned_from_its_first_record(world: 
     ("first_start", "offset"),
     [(FirstStart(StartAt.LATEST), 2), (FirstStart(StartAt.LOOK_BACK, HOUR), 1), (FirstStart(StartAt.EARLIEST), 0)],
 )
-def test_the_first_start_goes_by_the_policy(world: World, first_start: FirstStart, offset: int) -> None:
+def test_the_first_start_follows_the_policy(world: World, first_start: FirstStart, offset: int) -> None:
     produce_everywhere(world)
     world.pass_time(2 * HOUR)
     produce_everywhere(world)
     world.options = replace(world.options, first_start=first_start)
-    assert found(world).decision == StartFresh(offset)
+    assert plan_of(world).decision == StartFresh(offset)
 
 
-def test_an_empty_topic_has_nothing_to_replay(world: World) -> None:
-    plan = found(world)
+def test_an_empty_topic_needs_no_replay(world: World) -> None:
+    plan = plan_of(world)
     assert (plan.jobs, plan.tail, plan.bytes_per_record) == ((), 0, None)
     report = planned(world, plan)
     assert (report.records, report.seconds) == (0, 0.0)
@@ -143,30 +143,30 @@ def test_an_empty_topic_has_nothing_to_replay(world: World) -> None:
 
 
 def test_records_that_kafka_deleted_before_they_were_stored_are_named(world: World) -> None:
-    crashed_behind(world, 3)
+    crash_and_fall_behind(world, 3)
     checkpoint = world.manifest().cuts[0].end
     world.log.delete_before(checkpoint + 1)
     with pytest.raises(DataLost) as raised:
-        found(world)
+        plan_of(world)
     assert (raised.value.first, raised.value.end) == (checkpoint, checkpoint + 1)
 
 
-def test_a_topic_that_was_made_again_is_named(world: World) -> None:
-    crashed_behind(world, 1)
+def test_a_recreated_topic_is_named(world: World) -> None:
+    crash_and_fall_behind(world, 1)
     world.log.recreate()
     with pytest.raises(LogMismatch):
-        found(world)
+        plan_of(world)
 
 
 def test_jobs_that_are_done_need_not_run_again(world: World) -> None:
-    crashed_behind(world, 3)
-    first = found(world).jobs[0]
+    crash_and_fall_behind(world, 3)
+    first = plan_of(world).jobs[0]
     board = JobBoard(world.sqlite, world.clock)
     board.adopt(world.options.shard, [replace(first, plan="p", life=10**9)])
-    held = board.lease(board.jobs(world.options.shard)[0], "w")
-    assert held is not None
-    assert board.finish(held)
-    plan = found(world)
+    leased = board.lease(board.jobs(world.options.shard)[0], "w")
+    assert leased is not None
+    assert board.finish(leased)
+    plan = plan_of(world)
     assert plan.done == {first.bucket}
     assert len(plan.to_do()) == 2
     report = planned(world, plan)
@@ -175,8 +175,8 @@ def test_jobs_that_are_done_need_not_run_again(world: World) -> None:
 
 
 def test_the_size_of_records_is_sampled_from_the_log(world: World) -> None:
-    crashed_behind(world, 3)
-    plan = found(world)
+    crash_and_fall_behind(world, 3)
+    plan = plan_of(world)
     read = world.log.read(plan.jobs[0].start, plan.jobs[-1].end)
     assert plan.bytes_per_record == pytest.approx(sum(map(len, read.values)) / len(read.values))
 
@@ -192,15 +192,15 @@ def planned(
     return PlanReport.of("metrics", "topic", job_order, RATES, [shard])
 
 
-def shown(report: PlanReport, output_format: OutputFormat = "text") -> str:
+def printed(report: PlanReport, output_format: OutputFormat = "text") -> str:
     out = StringIO()
     make_output(output_format, out, StringIO(), ManualClock(), SecretMask()).result(report)
     return out.getvalue()
 
 
 def test_a_report_has_records_bytes_time_and_the_time_left_of_each_job(world: World) -> None:
-    crashed_behind(world, 3)
-    plan = found(world)
+    crash_and_fall_behind(world, 3)
+    plan = plan_of(world)
     report = planned(world, plan, IndexSource.LOCAL_COPY, retention=24 * HOUR)
     shard = report.shards[0]
     assert plan.bytes_per_record is not None
@@ -209,7 +209,7 @@ def test_a_report_has_records_bytes_time_and_the_time_left_of_each_job(world: Wo
     first = shard.jobs[0]
     deleted_at = first.bucket * HOUR + world.options.grace + 24 * HOUR
     assert first.time_left_seconds == shard.time_left_seconds == (deleted_at - world.clock.now_ms()) / 1000
-    text = shown(report)
+    text = printed(report)
     assert "Dataset metrics, topic topic, retention 1 d 0 h." in text
     assert "local copy" in text
     assert "To replay: 3 records" in text
@@ -217,38 +217,38 @@ def test_a_report_has_records_bytes_time_and_the_time_left_of_each_job(world: Wo
 
 
 def test_a_report_as_json_has_all_jobs(world: World) -> None:
-    crashed_behind(world, 60)
-    report = planned(world, found(world))
-    told = json.loads(shown(report, "json"))
-    assert len(told["shards"][0]["jobs"]) == 60
-    assert told["kafka_retention_seconds"] is None
-    assert told["shards"][0]["source"] == "buckets"
-    text = shown(report)
+    crash_and_fall_behind(world, 60)
+    report = planned(world, plan_of(world))
+    document = json.loads(printed(report, "json"))
+    assert len(document["shards"][0]["jobs"]) == 60
+    assert document["kafka_retention_seconds"] is None
+    assert document["shards"][0]["source"] == "buckets"
+    text = printed(report)
     assert "retention unlimited." in text
     assert "and 10 more, see --output json." in text
 
 
 def test_a_shard_that_lost_data_is_reported_with_the_others_and_has_an_exit_code(world: World) -> None:
-    crashed_behind(world, 1)
-    good = planned(world, found(world)).shards[0]
+    crash_and_fall_behind(world, 1)
+    resumable = planned(world, plan_of(world)).shards[0]
     lost = PlannedShard.refused(1, DataLost("partition metrics/1", 5, 9))
     other = PlannedShard.refused(2, LogMismatch("it is another one", remedy="Look"))
-    report = PlanReport.of("metrics", "topic", job_order_of(world), RATES, [good, lost, other])
+    report = PlanReport.of("metrics", "topic", job_order_of(world), RATES, [resumable, lost, other])
     assert report.exit_code == ExitCode.DATA_LOST
-    text = shown(report)
+    text = printed(report)
     assert "Shard 1: partition metrics/1 has lost the records from offset 5 up to 9" in text
     assert "Shard 2: it is another one" in text
-    assert PlanReport.of("m", "t", job_order_of(world), RATES, [good, other]).exit_code == ExitCode.FAILED
+    assert PlanReport.of("m", "t", job_order_of(world), RATES, [resumable, other]).exit_code == ExitCode.FAILED
 
 
 def test_without_a_size_only_the_number_of_records_is_shown(world: World) -> None:
-    crashed_behind(world, 1)
-    report = planned(world, replace(found(world), bytes_per_record=None))
+    crash_and_fall_behind(world, 1)
+    report = planned(world, replace(plan_of(world), bytes_per_record=None))
     assert (report.records, report.bytes, report.seconds) == (1, None, None)
-    assert "To replay: 1 records, -, in about -." in shown(report)
+    assert "To replay: 1 records, -, in about -." in printed(report)
 
 
-# Where the index comes from.
+# The source of the index.
 
 ROWS = [replace(row(bucket, 1), index=IndexBucketRows(1, b"", f"o.1.{bucket}")) for bucket in (8, 7)]
 COPY = CopyIdentity(SHARD.dataset, "topic-1", SHARD.shard, 8, "o.1.8")
@@ -268,7 +268,7 @@ def test_without_a_copy_the_buckets_are_loaded_and_without_those_all_is_replayed
     assert index_source(SHARD, tmp_path / "none", "topic-1", [], heap_mb=64) is IndexSource.REPLAY
 
 
-# Words.
+# Formats.
 
 
 @pytest.mark.parametrize(
@@ -295,6 +295,6 @@ def test_a_size_in_words(number: int | None, words: str) -> None:
     assert size(number) == words
 
 
-def test_a_moment_is_in_utc() -> None:
+def test_a_time_is_in_utc() -> None:
     assert moment(1_700_000_000_000) == "2023-11-14 22:13:20Z"
     assert moment(None) == "-"

@@ -63,11 +63,11 @@ def filled(store: Store, clock: ManualClock) -> None:
     store.commit(ownership, ManifestWrite(cuts=cuts, groups=(*rows_of(8, (0, 1)), *rows_of(9, (0,))), present=0))
 
 
-def looked(store: Store, clock: ManualClock) -> ShardStatus:
+def status_of(store: Store, clock: ManualClock) -> ShardStatus:
     return shard_status(store, SHARD, 2, clock.now_ms())
 
 
-def shown(report: RecoverStatus, output_format: OutputFormat = "text") -> str:
+def printed(report: RecoverStatus, output_format: OutputFormat = "text") -> str:
     out = StringIO()
     make_output(output_format, out, StringIO(), ManualClock(), SecretMask()).result(report)
     return out.getvalue()
@@ -76,26 +76,26 @@ def shown(report: RecoverStatus, output_format: OutputFormat = "text") -> str:
 def test_a_shard_s_owner_and_checkpoints_are_reported(store: Store, clock: ManualClock) -> None:
     filled(store, clock)
     clock.sleep(12)
-    found = looked(store, clock)
-    assert (found.owner, found.epoch, found.seen_seconds_ago) == ("0123456789abcdef", 1, 12.0)
-    assert (found.checkpoint, found.newest_cut, found.newest_bucket) == (150, 180, 9)
-    assert found.index_checkpoint in (150, 180)
-    assert (found.jobs, found.fraction_done) == ((), 1.0)
-    text = shown(RecoverStatus("metrics", (found,)))
+    status = status_of(store, clock)
+    assert (status.owner, status.epoch, status.seen_seconds_ago) == ("0123456789abcdef", 1, 12.0)
+    assert (status.checkpoint, status.newest_cut, status.newest_bucket) == (150, 180, 9)
+    assert status.index_checkpoint in (150, 180)
+    assert (status.jobs, status.fraction_done) == ((), 1.0)
+    text = printed(RecoverStatus("metrics", (status,)))
     assert "01234567" in text
     assert "12 s ago" in text
 
 
 def test_a_shard_that_was_never_owned_differs_from_a_released_one(store: Store, clock: ManualClock) -> None:
-    never = looked(store, clock)
+    never = status_of(store, clock)
     assert (never.owner, never.checkpoint, never.newest_bucket) == ("", None, None)
-    assert "never owned" in shown(RecoverStatus("metrics", (never,)))
+    assert "never owned" in printed(RecoverStatus("metrics", (never,)))
     ownership = store.take(SHARD, "somebody", None, now=clock.now_ms(), topic_id="topic-1")
     assert ownership is not None
     store.touch(ownership, None, 0)
-    left = looked(store, clock)
-    assert (left.owner, left.seen_seconds_ago) == ("somebody", None)
-    assert "released" in shown(RecoverStatus("metrics", (left,)))
+    released = status_of(store, clock)
+    assert (released.owner, released.seen_seconds_ago) == ("somebody", None)
+    assert "released" in printed(RecoverStatus("metrics", (released,)))
 
 
 def test_jobs_are_listed_with_state_epoch_worker_lease_failures_and_reason(
@@ -112,21 +112,21 @@ def test_jobs_are_listed_with_state_epoch_worker_lease_failures_and_reason(
     assert third is not None
     board.fail(third, "bad record")
     clock.sleep(20)
-    found = looked(store, clock)
-    assert [job.state for job in found.jobs] == [JobState.DONE, JobState.LEASED, JobState.PENDING]
-    assert (found.jobs_done, found.fraction_done) == (1, pytest.approx(1 / 3))
-    leased, failed = found.jobs[1:]
+    status = status_of(store, clock)
+    assert [job.state for job in status.jobs] == [JobState.DONE, JobState.LEASED, JobState.PENDING]
+    assert (status.jobs_done, status.fraction_done) == (1, pytest.approx(1 / 3))
+    leased, failed = status.jobs[1:]
     assert (leased.worker, leased.epoch, leased.lease_left_seconds) == ("worker-2", 1, 100.0)
     assert (failed.failures, failed.reason, failed.lease_left_seconds) == (1, "offsets [1000, 1100): bad record", None)
-    report = RecoverStatus("metrics", (found,))
+    report = RecoverStatus("metrics", (status,))
     assert report.exit_code == ExitCode.OK
-    text = shown(report)
+    text = printed(report)
     assert "1 of 3" in text
     assert "33%" in text
     assert "1 min 40 s" in text
-    assert "worker-1" not in text  # What is done is only counted.
-    told = json.loads(shown(report, "json"))["shards"][0]
-    assert [job["state"] for job in told["jobs"]] == ["done", "leased", "pending"]
+    assert "worker-1" not in text  # Done jobs are only counted.
+    shard = json.loads(printed(report, "json"))["shards"][0]
+    assert [job["state"] for job in shard["jobs"]] == ["done", "leased", "pending"]
 
 
 def test_a_stopped_replay_is_reported_with_its_reason_and_an_exit_code(
@@ -135,19 +135,19 @@ def test_a_stopped_replay_is_reported_with_its_reason_and_an_exit_code(
     board = JobBoard(store, clock)
     board.adopt(SHARD, jobs[:1])
     for _ in range(4):
-        held = board.lease(board.jobs(SHARD)[0], "w")
-        assert held is not None
-        board.fail(held, "bad record")
-    report = RecoverStatus("metrics", (looked(store, clock),))
+        leased = board.lease(board.jobs(SHARD)[0], "w")
+        assert leased is not None
+        board.fail(leased, "bad record")
+    report = RecoverStatus("metrics", (status_of(store, clock),))
     assert report.exit_code == ExitCode.FAILED
-    assert "The replay of shard 0 has stopped at bucket 8: offsets [800, 900): bad record" in shown(report)
+    assert "The replay of shard 0 has stopped at bucket 8: offsets [800, 900): bad record" in printed(report)
 
 
-def test_many_jobs_are_cut_short_in_a_table_only(store: Store, clock: ManualClock, jobs: list[Job]) -> None:
+def test_long_lists_of_jobs_are_truncated_only_in_a_table(store: Store, clock: ManualClock, jobs: list[Job]) -> None:
     JobBoard(store, clock).adopt(SHARD, [replace(jobs[0], bucket=number) for number in range(60)])
-    report = RecoverStatus("metrics", (looked(store, clock),))
-    assert "and 10 more, see --output json." in shown(report)
-    assert len(json.loads(shown(report, "json"))["shards"][0]["jobs"]) == 60
+    report = RecoverStatus("metrics", (status_of(store, clock),))
+    assert "and 10 more, see --output json." in printed(report)
+    assert len(json.loads(printed(report, "json"))["shards"][0]["jobs"]) == 60
 
 
 def test_shards_are_those_of_the_dataset_and_those_that_were_added(store: Store, clock: ManualClock) -> None:
@@ -176,9 +176,9 @@ def test_the_command_reports_what_is_in_the_store(
 ) -> None:
     filled(store, clock)
     assert main(["recover", "status", "--config", str(sqlite_settings), "--output", "json"]) == ExitCode.OK
-    told = json.loads(capsys.readouterr().out)
-    assert [shard["shard"] for shard in told["shards"]] == [0, 1]
-    assert told["shards"][0]["checkpoint"] == 150
+    document = json.loads(capsys.readouterr().out)
+    assert [shard["shard"] for shard in document["shards"]] == [0, 1]
+    assert document["shards"][0]["checkpoint"] == 150
     assert main(["recover", "status", "--config", str(sqlite_settings), "--shard", "1"]) == ExitCode.OK
     assert "never owned" in capsys.readouterr().out
 
@@ -189,11 +189,11 @@ def test_a_missing_dataset_is_reported(sqlite_settings: Path, capsys: pytest.Cap
 
 
 def test_a_clock_that_differs_from_the_store_s_is_named() -> None:
-    for ahead, told in ((90_000, "90 s ahead of"), (-90_000, "90 s behind"), (60_000, "")):
+    for ahead, words in ((90_000, "90 s ahead of"), (-90_000, "90 s behind"), (60_000, "")):
         report = RecoverStatus("metrics", (), {"node": ahead})
         lines = [block for block in report.blocks() if isinstance(block, str) and block.startswith("Clocks differ")]
-        expected = [f"Clocks differ: the clock 'node' is {told} the others. Check time synchronisation."]
-        assert lines == (expected if told else [])
+        expected = [f"Clocks differ: the clock 'node' is {words} the others. Check time synchronisation."]
+        assert lines == (expected if words else [])
 
 
 def test_a_store_without_a_server_has_no_clock_to_compare(store: Store, clock: ManualClock) -> None:

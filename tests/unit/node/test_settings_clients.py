@@ -47,7 +47,7 @@ def everything(tmp_path: Path) -> KafkaSettings:
     )
 
 
-def test_librdkafka_gets_no_more_than_it_needs_in_the_plain_case() -> None:
+def test_librdkafka_gets_only_the_necessary_options_by_default() -> None:
     assert librdkafka_options(KafkaSettings()) == {
         "bootstrap.servers": "localhost:9092",
         "security.protocol": "PLAINTEXT",
@@ -80,7 +80,7 @@ def test_librdkafka_itself_accepts_the_options(everything: KafkaSettings) -> Non
         AdminClient(options | {"ssl.key.password": "wrong"})
 
 
-def test_java_gets_no_more_than_it_needs_in_the_plain_case_and_reads_committed_records() -> None:
+def test_java_gets_only_the_necessary_options_by_default_and_reads_committed_records() -> None:
     assert java_kafka_options(KafkaSettings()) == {
         "bootstrap.servers": "localhost:9092",
         "security.protocol": "PLAINTEXT",

@@ -122,7 +122,7 @@ def test_the_retention_is_a_bucket_at_least() -> None:
     DatasetSettings(flush_interval="12h", retention="12h")
 
 
-def test_no_series_is_live_for_longer_than_the_retention() -> None:
+def test_stale_after_does_not_exceed_the_retention() -> None:
     ((setting, finding),) = refused(stale_after="8d")
     assert (setting, finding.what) == ("stale_after", "is more than retention, 7d")
     assert finding.remedy == "At most 7d, or a longer retention"
@@ -140,7 +140,7 @@ def test_a_margin_below_kafka_s_retention_and_two_intervals_is_refused() -> None
     assert DatasetSettings(kafka_retention="3d", margin="74h").margin == Duration.parse("74h")
 
 
-def test_a_margin_below_two_intervals_is_refused_whatever_kafka_keeps() -> None:
+def test_a_margin_below_two_intervals_is_refused_whatever_kafkas_retention() -> None:
     ((setting, finding),) = refused(flush_interval="6h", margin="11h")
     assert (setting, finding.remedy) == ("margin", 'At least 12h, or "" for that')
     assert finding.what.startswith("is less than two flush intervals of 6h: ")
@@ -206,17 +206,17 @@ def test_a_manifest_that_would_have_too_many_rows_is_refused(
 
 
 def test_a_manifest_may_have_half_a_million_rows_and_no_more() -> None:
-    """With one group a bucket has two rows, so the maximum is 250,000 buckets of a second."""
+    """With one group, a bucket has two rows: the maximum is 250,000 buckets of one second."""
     values = {"flush_interval": "1s", "grace": "0s", "groups": 1, "history": "0s", "margin": "2s"}
     DatasetSettings(**values, retention="249998s")
     ((setting, finding),) = refused(**values, retention="249999s")
     assert setting == "flush_interval"
     assert finding.what.startswith("makes 500,002 manifest rows per shard")
-    # What is not a whole bucket has a row all the same.
+    # A partial bucket has a row, too.
     refused(**values, retention="249998001ms")
 
 
-def test_a_problem_between_settings_is_placed_at_the_one_that_was_written() -> None:
+def test_a_conflict_between_settings_is_reported_at_the_one_that_was_set() -> None:
     with pytest.raises(SettingsError) as raised:
         load_settings(None, {"STRANDLINE_DATASET__FLUSH_INTERVAL": "10s"})
     assert [(each.setting, each.value_shown, each.where) for each in raised.value.problems] == [
@@ -225,7 +225,7 @@ def test_a_problem_between_settings_is_placed_at_the_one_that_was_written() -> N
     ]
 
 
-def test_durations_that_are_left_empty_stay_empty_and_are_written_so() -> None:
+def test_empty_durations_stay_empty_and_are_written_as_such() -> None:
     dataset = DatasetSettings(stale_after="", kafka_retention="", margin="", topic="")
     assert dataset == DatasetSettings()
     assert dataset.model_dump() == {
@@ -242,6 +242,6 @@ def test_durations_that_are_left_empty_stay_empty_and_are_written_so() -> None:
     }
 
 
-def test_the_default_topic_is_called_as_the_dataset_is() -> None:
+def test_the_default_topic_has_the_name_of_the_dataset() -> None:
     assert DatasetSettings(name="power").topic_name == "power"
     assert DatasetSettings(name="power", topic="meters").topic_name == "meters"

@@ -23,7 +23,7 @@ def test_the_file_s_values_are_the_defaults() -> None:
     assert load_settings(FILE, {}) == Settings()
 
 
-def test_the_file_has_every_setting_in_order_and_nothing_else() -> None:
+def test_the_file_has_exactly_the_settings_in_order() -> None:
     written = [(section, name) for section, names in tomllib.loads(TEXT).items() for name in names]
     assert written == NAMES
 
@@ -57,14 +57,14 @@ def load_one(section: str, name: str, value: str) -> object:
 @pytest.mark.parametrize(
     ("section", "name"), [("stack", "kafka_heap"), ("stack", "cassandra_heap"), ("shard", "java_heap")]
 )
-def test_the_least_heap_that_a_comment_names_is_the_one_that_holds(section: str, name: str) -> None:
+def test_the_minimum_heap_in_a_comment_is_the_actual_one(section: str, name: str) -> None:
     bound = re.search(r"at least (\d+)m", comment(section, name))
     assert bound is not None
-    least = int(bound[1])
-    environ = {f"STRANDLINE_{section}__{name}".upper(): f"{least}m", "STRANDLINE_SHARD__LUCENE_BUFFER": "1m"}
+    minimum = int(bound[1])
+    environ = {f"STRANDLINE_{section}__{name}".upper(): f"{minimum}m", "STRANDLINE_SHARD__LUCENE_BUFFER": "1m"}
     load_settings(None, environ)
-    with pytest.raises(SettingsError, match=f"At least {least}m"):
-        load_one(section, name, f"{least - 1}m")
+    with pytest.raises(SettingsError, match=f"At least {minimum}m"):
+        load_one(section, name, f"{minimum - 1}m")
 
 
 BOUNDED = [
@@ -74,13 +74,13 @@ BOUNDED = [
 ]
 
 
-@pytest.mark.parametrize(("section", "name", "least", "most"), BOUNDED)
-def test_the_range_that_a_comment_names_is_the_one_that_holds(section: str, name: str, least: str, most: str) -> None:
-    step = 1 if "." not in most else 0.01
-    for bound in (least, most):
+@pytest.mark.parametrize(("section", "name", "minimum", "maximum"), BOUNDED)
+def test_the_range_in_a_comment_is_the_actual_one(section: str, name: str, minimum: str, maximum: str) -> None:
+    step = 1 if "." not in maximum else 0.01
+    for bound in (minimum, maximum):
         assert load_one(section, name, bound) == float(bound)
-    with pytest.raises(SettingsError, match=f" from {least} to {most}"):
-        load_one(section, name, str(float(most) + step) if step < 1 else str(int(most) + 1))
+    with pytest.raises(SettingsError, match=f" from {minimum} to {maximum}"):
+        load_one(section, name, str(float(maximum) + step) if step < 1 else str(int(maximum) + 1))
 
 
 def test_ranges_are_found_in_comments() -> None:

@@ -70,7 +70,7 @@ def test_settings_can_not_be_changed() -> None:
         settings.log = settings.log  # type: ignore[misc]  # what must not work
 
 
-def test_the_file_is_the_named_one_or_the_variable_s_or_the_system_s(tmp_path: Path) -> None:
+def test_the_file_is_given_by_option_or_variable_or_is_the_systems(tmp_path: Path) -> None:
     def write(path: Path, level: str) -> Path:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f'[log]\nlevel = "{level}"\n', encoding="utf-8")
@@ -84,7 +84,7 @@ def test_the_file_is_the_named_one_or_the_variable_s_or_the_system_s(tmp_path: P
     assert load_settings(write(tmp_path / "named.toml", "error"), by_variable).log.level == "error"
 
 
-def test_every_kind_of_value_can_come_from_the_environment() -> None:
+def test_every_kind_of_value_can_be_set_in_the_environment() -> None:
     settings = load_settings(
         None,
         {
@@ -142,8 +142,8 @@ kafka_port = 5000
 cassandra_port = 5000
 kafka_heap = "1m"
 """
-    found = problems(file, text, STRANDLINE_SPARK__MASTER="lokal", STRANDLINE_STACK_JAVA_HOME="/x")
-    assert [(problem.setting, problem.value_shown, problem.where) for problem in found] == [
+    reported = problems(file, text, STRANDLINE_SPARK__MASTER="lokal", STRANDLINE_STACK_JAVA_HOME="/x")
+    assert [(problem.setting, problem.value_shown, problem.where) for problem in reported] == [
         ("log.level", '"eror"', "strandline.toml line 2"),
         ("kafka.bootstrap_servers", '["a"]', "strandline.toml line 5"),
         ("kafka.request_timeout", "30", "strandline.toml line 6"),
@@ -154,13 +154,13 @@ kafka_heap = "1m"
         ("spark.master", '"lokal"', "environment variable STRANDLINE_SPARK__MASTER"),
         ("stack.kafka_heap", '"1m"', "strandline.toml line 23"),
         ("spork", "(hidden)", "strandline.toml line 17"),
-        # Found only when the values that are wrong by themselves were set aside.
+        # Found only after the values that are invalid by themselves were removed.
         ("kafka.sasl_mechanism", "", "strandline.toml line 7"),
         ("kafka.credentials_file", "", "strandline.toml line 7"),
         ("stack.cassandra_port", "5000", "strandline.toml line 22"),
         ("STRANDLINE_STACK_JAVA_HOME", "(hidden)", "environment variable STRANDLINE_STACK_JAVA_HOME"),
     ]
-    assert [(problem.what, problem.remedy) for problem in found] == [
+    assert [(problem.what, problem.remedy) for problem in reported] == [
         ("is not one of the allowed values", 'One of debug, info, warning, error. Did you mean "error"?'),
         (
             "names a server without a port",
@@ -185,15 +185,19 @@ kafka_heap = "1m"
 
 
 def test_a_shard_may_not_be_killed_while_it_waits_for_a_broker(file: Path) -> None:
-    (found,) = problems(file, '[node]\nhang_after = "30s"\n')
-    assert (found.setting, found.value_shown, found.where) == ("node.hang_after", '"30s"', "strandline.toml line 2")
-    assert found.what == "is not above kafka.request_timeout, 30s: a shard that waits for a broker would be killed"
-    assert found.remedy == "More than 30s, or a shorter kafka.request_timeout"
-    (found,) = problems(file, '[kafka]\nrequest_timeout = "1m"\n')
-    assert (found.setting, found.value_shown, found.where) == ("node.hang_after", "", "strandline.toml line 2")
-    (found,) = problems(file, '[kafka]\nrequest_timeout = "soon"\n[node]\nhang_after = "30s"\n')
-    assert found.setting == "kafka.request_timeout", "its default makes no second problem"
-    assert found.what == "is not a duration"
+    (reported,) = problems(file, '[node]\nhang_after = "30s"\n')
+    assert (reported.setting, reported.value_shown, reported.where) == (
+        "node.hang_after",
+        '"30s"',
+        "strandline.toml line 2",
+    )
+    assert reported.what == "is not above kafka.request_timeout, 30s: a shard that waits for a broker would be killed"
+    assert reported.remedy == "More than 30s, or a shorter kafka.request_timeout"
+    (reported,) = problems(file, '[kafka]\nrequest_timeout = "1m"\n')
+    assert (reported.setting, reported.value_shown, reported.where) == ("node.hang_after", "", "strandline.toml line 2")
+    (reported,) = problems(file, '[kafka]\nrequest_timeout = "soon"\n[node]\nhang_after = "30s"\n')
+    assert reported.setting == "kafka.request_timeout", "its default causes no second problem"
+    assert reported.what == "is not a duration"
 
 
 def test_the_error_is_fatal_counts_as_wrong_usage_and_has_all_problems_in_its_text(file: Path) -> None:
@@ -206,10 +210,10 @@ def test_the_error_is_fatal_counts_as_wrong_usage_and_has_all_problems_in_its_te
     assert "log.format (strandline.toml line 3)" in str(raised.value)
 
 
-def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -> None:
+def test_an_invalid_value_gives_no_second_problem_through_its_default(file: Path) -> None:
     """Without the invalid protocol, the default PLAINTEXT would make the CA file look unused."""
-    found = problems(file, '[kafka]\nsecurity_protocol = "SSSL"\nsasl_mechanism = "PLAIN"\n')
-    assert [problem.setting for problem in found] == ["kafka.security_protocol"]
+    reported = problems(file, '[kafka]\nsecurity_protocol = "SSSL"\nsasl_mechanism = "PLAIN"\n')
+    assert [problem.setting for problem in reported] == ["kafka.security_protocol"]
 
 
 @pytest.mark.parametrize(
@@ -228,8 +232,8 @@ def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -
     ],
 )
 def test_an_unknown_name_is_refused_with_a_suggestion(file: Path, text: str, setting: str, remedy: str) -> None:
-    (found,) = problems(file, text)
-    assert (found.setting, found.remedy) == (setting, remedy)
+    (reported,) = problems(file, text)
+    assert (reported.setting, reported.remedy) == (setting, remedy)
 
 
 @pytest.mark.parametrize(
@@ -251,26 +255,26 @@ def test_an_unknown_name_is_refused_with_a_suggestion(file: Path, text: str, set
     ],
 )
 def test_an_unknown_variable_is_refused_with_a_suggestion(variable: str, setting: str, remedy: str) -> None:
-    (found,) = problems(None, **{variable: SECRET})
-    assert (found.setting, found.where) == (setting, f"environment variable {variable}")
-    assert (found.value_shown, found.remedy) == ("(hidden)", remedy)
+    (reported,) = problems(None, **{variable: SECRET})
+    assert (reported.setting, reported.where) == (setting, f"environment variable {variable}")
+    assert (reported.value_shown, reported.remedy) == ("(hidden)", remedy)
 
 
-def test_variables_that_are_no_settings_are_left_alone() -> None:
+def test_variables_that_are_not_settings_are_ignored() -> None:
     environ = {"STRANDLINE_INSTALLATION": "x", "STRANDLINE_CACHE": "y", "STRANDLINE_TEST": "z", "LOG__LEVEL": "q"}
     assert load_settings(None, environ) == Settings()
 
 
 @pytest.mark.parametrize("text", ["log = 3\n", 'log = "debug"\n', "[[log]]\nlevel = 'info'\n"])
-def test_a_section_that_is_no_table_is_refused(file: Path, text: str) -> None:
-    (found,) = problems(file, text)
-    assert (found.setting, found.where, found.what) == ("log", "strandline.toml line 1", "is not a table")
+def test_a_section_that_is_not_a_table_is_refused(file: Path, text: str) -> None:
+    (reported,) = problems(file, text)
+    assert (reported.setting, reported.where, reported.what) == ("log", "strandline.toml line 1", "is not a table")
 
 
 def test_a_file_that_does_not_exist_is_a_problem_with_the_name_of_its_source(file: Path) -> None:
-    (found,) = problems(None, STRANDLINE_CONFIG=str(file))
-    assert (found.setting, found.value_shown) == ("STRANDLINE_CONFIG", str(file))
-    assert found.what == "can't be read: No such file or directory"
+    (reported,) = problems(None, STRANDLINE_CONFIG=str(file))
+    assert (reported.setting, reported.value_shown) == ("STRANDLINE_CONFIG", str(file))
+    assert reported.what == "can't be read: No such file or directory"
     with pytest.raises(SettingsError) as raised:
         load_settings(file, {"STRANDLINE_CONFIG": "unused"})
     assert raised.value.problems[0].setting == "--config"
@@ -290,16 +294,16 @@ def test_a_file_that_does_not_exist_is_a_problem_with_the_name_of_its_source(fil
     ],
 )
 def test_a_syntax_error_is_reported_with_line_and_column(file: Path, text: str, where: str, what: str) -> None:
-    (found,) = problems(file, text)
-    assert (found.setting, found.where, found.what) == (str(file), where, what)
+    (reported,) = problems(file, text)
+    assert (reported.setting, reported.where, reported.what) == (str(file), where, what)
 
 
 def test_a_file_in_another_encoding_is_refused_with_the_line(file: Path) -> None:
     file.write_bytes('[log]\n# Größe\nlevel = "info"\n'.encode("latin-1"))
     with pytest.raises(SettingsError) as raised:
         load_settings(file, {})
-    (found,) = raised.value.problems
-    assert (found.where, found.what) == ("strandline.toml line 2", "is not UTF-8 text")
+    (reported,) = raised.value.problems
+    assert (reported.where, reported.what) == ("strandline.toml line 2", "is not UTF-8 text")
 
 
 @pytest.mark.parametrize(
@@ -332,15 +336,15 @@ def test_a_file_in_another_encoding_is_refused_with_the_line(file: Path) -> None
     ],
 )
 def test_a_value_that_may_be_a_secret_is_never_shown(file: Path, text: str, environ: dict[str, str]) -> None:
-    found = problems(file, text, **environ)
-    assert [problem.value_shown for problem in found] == ["(hidden)"]
+    reported = problems(file, text, **environ)
+    assert [problem.value_shown for problem in reported] == ["(hidden)"]
 
 
-def test_a_long_value_is_cut_short(file: Path) -> None:
-    (found,) = problems(file, f'[log]\nlevel = "{"x" * 500}"\n')
-    assert found.value_shown == '"' + "x" * 79 + "..."
+def test_a_long_value_is_truncated(file: Path) -> None:
+    (reported,) = problems(file, f'[log]\nlevel = "{"x" * 500}"\n')
+    assert reported.value_shown == '"' + "x" * 79 + "..."
 
 
 def test_control_characters_of_a_value_do_not_reach_the_terminal(file: Path) -> None:
-    (found,) = problems(file, '[log]\nlevel = "\\u001b[2J"\n')
-    assert found.value_shown == '"\\u001b[2J"'
+    (reported,) = problems(file, '[log]\nlevel = "\\u001b[2J"\n')
+    assert reported.value_shown == '"\\u001b[2J"'

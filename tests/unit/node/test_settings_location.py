@@ -106,7 +106,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(keys, st.dictionaries(keys, values, max_size=4), max_size=3))
-def test_any_document_gives_the_lines_of_its_own_keys(document: dict[str, dict[str, str]]) -> None:
+def test_the_lines_of_all_keys_are_found_in_any_document(document: dict[str, dict[str, str]]) -> None:
     text, expected = "", {}
     for table, pairs in document.items():
         expected[_name(table)] = text.count("\n") + 1
@@ -115,11 +115,11 @@ def test_any_document_gives_the_lines_of_its_own_keys(document: dict[str, dict[s
             expected[f"{_name(table)}.{_name(key)}"] = text.count("\n") + 1
             text += f"  {key} = {value} # x = 1\n\n"
     tomllib.loads(text)
-    found = key_lines(text)
+    lines_of_keys = key_lines(text)
     # Names with dots in them may collide with deeper keys; then the first line counts, which can't be later.
-    assert all(found[name] <= line for name, line in expected.items())
+    assert all(lines_of_keys[name] <= line for name, line in expected.items())
     if not any("." in name for pairs in document.values() for name in [*document, *pairs]):
-        assert {name: found[name] for name in expected} == expected
+        assert {name: lines_of_keys[name] for name in expected} == expected
 
 
 def _name(quoted: str) -> str:

@@ -27,10 +27,10 @@ def test_a_path_in_a_file_is_relative_to_the_file_s_folder(
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     for path in (file, Path("../etc/strandline.toml")):
-        found = load_settings(path, {}).cassandra.credentials_file
-        assert found is not None
-        assert found.path.samefile(credentials)
-        assert found.path.is_absolute()
+        credentials_file = load_settings(path, {}).cassandra.credentials_file
+        assert credentials_file is not None
+        assert credentials_file.path.samefile(credentials)
+        assert credentials_file.path.is_absolute()
 
 
 def test_a_path_in_the_environment_is_relative_to_the_working_folder(
@@ -46,7 +46,7 @@ def test_a_path_in_the_environment_is_relative_to_the_working_folder(
     assert settings.stack.state_dir == credentials.parent / "state"
 
 
-def test_a_missing_file_is_shown_if_it_surely_is_a_path(credentials: Path) -> None:
+def test_a_missing_file_is_shown_if_it_is_certainly_a_path(credentials: Path) -> None:
     file = credentials.parents[1] / "strandline.toml"
     file.write_text('[cassandra]\ncredentials_file = "secrets/kasandra"\n', encoding="utf-8")
     with pytest.raises(SettingsError) as raised:

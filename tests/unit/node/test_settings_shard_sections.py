@@ -97,7 +97,7 @@ def test_a_first_start_is_a_word_or_a_duration() -> None:
 
 
 def test_limits_are_accepted() -> None:
-    least = ShardSettings(
+    smallest = ShardSettings(
         first_start="1s",
         series_limit=1,
         max_labels=1,
@@ -116,9 +116,9 @@ def test_limits_are_accepted() -> None:
         lucene_buffer="1m",
         java_heap="64m",
     )
-    assert (least.max_sample_ahead, least.flush_spread) == (None, 0.0)
-    most = ShardSettings(max_labels=256, max_label_name=32_766, flush_spread=0.9, lucene_buffer="1g", java_heap="2g")
-    assert most.flush_spread == 0.9
+    assert (smallest.max_sample_ahead, smallest.flush_spread) == (None, 0.0)
+    largest = ShardSettings(max_labels=256, max_label_name=32_766, flush_spread=0.9, lucene_buffer="1g", java_heap="2g")
+    assert largest.flush_spread == 0.9
 
 
 def test_lucene_s_buffer_is_at_most_half_of_the_heap() -> None:
@@ -128,7 +128,7 @@ def test_lucene_s_buffer_is_at_most_half_of_the_heap() -> None:
     assert ShardSettings(java_heap="128m", lucene_buffer="64m").lucene_buffer == ByteSize.parse("64m")
 
 
-def test_a_sqlite_file_is_refused_while_the_store_is_another(tmp_path: Path) -> None:
+def test_a_sqlite_file_is_refused_with_another_store(tmp_path: Path) -> None:
     ((setting, finding),) = refused(StoreSettings, sqlite_file=tmp_path / "x")
     assert (setting, finding.what) == ("sqlite_file", "is given, but kind is cassandra")
     assert finding.remedy == "Set kind to sqlite, or leave this out"
@@ -151,7 +151,7 @@ def test_the_data_folder_follows_the_xdg_rules(monkeypatch: pytest.MonkeyPatch, 
     assert ShardSettings(data_dir="~/mine").data_folder({"XDG_STATE_HOME": "/var/s"}) == tmp_path / "mine"
 
 
-def test_every_kind_of_value_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_kind_of_value_can_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     settings = load_settings(
         None,

@@ -31,13 +31,13 @@ def test_a_size_is_an_integer_and_a_unit_of_1024s(text: str, count: int) -> None
 
 
 @pytest.mark.parametrize("text", ["", "30", "s", "1.5h", "-1s", "3 s", "1h30m", "٣s", 30, 1.5, True, None, ["1s"]])
-def test_a_text_without_unit_or_integer_is_no_duration(text: object) -> None:
+def test_a_text_without_unit_or_integer_is_not_a_duration(text: object) -> None:
     with pytest.raises(ValueError, match=r"^not a duration$"):
         Duration.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "1024", "g", "1.5g", "1gb", "1gib", "1 g", 1024, None])
-def test_a_text_without_unit_or_integer_is_no_size(text: object) -> None:
+def test_a_text_without_unit_or_integer_is_not_a_size(text: object) -> None:
     with pytest.raises(ValueError, match=r"^not a size$"):
         ByteSize.parse(text)
 

@@ -1,4 +1,4 @@
-"""Steps on a terminal: what is done of each is shown as a bar."""
+"""Steps on a terminal, with a progress bar."""
 
 import io
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 
 def shown_at(fraction: float | None) -> str:
-    """What a terminal shows of a step of which so much is done."""
+    """The terminal's output for a step with this progress."""
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=100, color_system=None)
     clock = ManualClock(0)
@@ -24,14 +24,14 @@ def shown_at(fraction: float | None) -> str:
 
 
 @pytest.mark.parametrize(("fraction", "percent", "filled"), [(0.0, "0%", 0), (1 / 3, "33%", 8), (1.0, "100%", 24)])
-def test_a_bar_is_as_long_as_what_is_done(fraction: float, percent: str, filled: int) -> None:
+def test_the_length_of_a_bar_is_the_progress(fraction: float, percent: str, filled: int) -> None:
     last = shown_at(fraction).splitlines()[-1]
     assert percent in last
     assert "replaying" in last
     assert (last.count("━"), last.count("─")) == (filled, 24 - filled)
 
 
-def test_a_step_that_does_not_know_how_much_there_is_has_no_bar() -> None:
+def test_a_step_without_a_known_total_has_no_bar() -> None:
     last = shown_at(None).splitlines()[-1]
     assert "Shard 3" in last
     assert "─" not in last

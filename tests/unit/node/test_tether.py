@@ -1,4 +1,4 @@
-"""The tether: no program outlives the parent that started it, however that parent ends."""
+"""The tether: no program outlives its parent, however the parent ends."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from support.stack import STACK_TIMEOUT, eventually, gone
 
 pytestmark = pytest.mark.unit
 
-# Starts a tethered program that waits for ever, tells its id, and waits for ever itself.
+# Starts a tethered program that waits forever, prints its process id, and waits forever itself.
 PARENT = """
 import json, subprocess, sys
 from strandline.node.tether import tethered
@@ -39,13 +39,13 @@ def test_program_ends_with_its_parent(how: signal.Signals) -> None:
         assert eventually(lambda: gone(child))
 
 
-def test_program_keeps_the_process_id_that_the_parent_knows() -> None:
+def test_program_keeps_its_process_id() -> None:
     command = tether.tethered([sys.executable, "-c", "import os; print(os.getpid())"])
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        told, _ = child.communicate(timeout=STACK_TIMEOUT)
+        output, _ = child.communicate(timeout=PATIENCE)
 
-    assert int(told) == child.pid
+    assert int(output) == child.pid
 
 
 def test_program_is_not_started_for_a_parent_that_is_already_gone() -> None:
@@ -60,7 +60,7 @@ def test_program_is_not_started_for_a_parent_that_is_already_gone() -> None:
     assert f"the parent {gone_parent.pid} has ended" in ended.stderr
 
 
-def test_program_that_is_not_there_is_named() -> None:
+def test_missing_program_is_named() -> None:
     command = tether.tethered(["/no/such/program"])
 
     ended = subprocess.run(command, capture_output=True, text=True, timeout=STACK_TIMEOUT, check=False)
@@ -69,7 +69,7 @@ def test_program_that_is_not_there_is_named() -> None:
     assert "/no/such/program can't be run: No such file or directory" in ended.stderr
 
 
-def test_a_pid_descriptor_tells_the_end_at_once() -> None:
+def test_a_pid_descriptor_is_readable_as_soon_as_the_process_ends() -> None:
     with subprocess.Popen(tether.tethered([sys.executable, "-c", "import signal; signal.pause()"])) as child:
         descriptor = os.pidfd_open(child.pid)
         try:

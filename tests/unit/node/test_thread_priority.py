@@ -1,4 +1,4 @@
-"""Which threads give way, and that only those do."""
+"""Lowering the priority of single threads."""
 
 import os
 import threading
@@ -14,17 +14,17 @@ def priority() -> int:
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
-def test_only_the_thread_that_gives_way_and_those_that_it_starts_are_less_urgent() -> None:
-    before, found = priority(), dict[str, int]()
+def test_only_the_yielding_thread_and_those_that_it_starts_have_a_lower_priority() -> None:
+    before, priorities = priority(), dict[str, int]()
 
     def child() -> None:
-        found["child"] = priority()
+        priorities["child"] = priority()
 
     def work() -> None:
         lower_priority()
-        found["once"] = priority()
+        priorities["once"] = priority()
         lower_priority()
-        found["twice"] = priority()
+        priorities["twice"] = priority()
         started = threading.Thread(target=child)
         started.start()
         started.join()
@@ -32,6 +32,6 @@ def test_only_the_thread_that_gives_way_and_those_that_it_starts_are_less_urgent
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found["once"] == min(19, before + 10)
-    assert found["twice"] == found["child"] == found["once"]
+    assert priorities["once"] == min(19, before + 10)
+    assert priorities["twice"] == priorities["child"] == priorities["once"]
     assert priority() == before

@@ -29,7 +29,7 @@ class Peer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.rows, self.loses = 0, 0
-        self.asked: list[tuple[str, bytes]] = []
+        self.requests: list[tuple[str, bytes]] = []
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.append((self.path, body))
+        self.server.requests.append((self.path, body))
         self.server.rows += sum(not line.startswith(b"#") for line in body.splitlines()) - self.server.loses
         self._answer(b"")
 
@@ -66,7 +66,7 @@ def peer() -> Iterator[Peer]:
         thread.join()
 
 
-def sent(peer: Peer, folder: Path, format_: Format) -> PeerImport:
+def send_files(peer: Peer, folder: Path, format_: Format) -> PeerImport:
     clock = SystemClock()
     file = SentFile(write_file(folder / "file", format_, LOAD, "cpu", NOW), format_, "cpu")
     with import_peer(folder, f"http://127.0.0.1:{peer.server_port}", clock) as server:
@@ -74,13 +74,13 @@ def sent(peer: Peer, folder: Path, format_: Format) -> PeerImport:
         return send_file(server, file, LOAD.samples, clock)
 
 
-def test_each_format_goes_to_its_own_path_and_only_the_header_is_left_out(peer: Peer, tmp_path: Path) -> None:
+def test_each_format_is_sent_to_its_own_path_and_only_the_header_is_left_out(peer: Peer, tmp_path: Path) -> None:
     for format_ in FILE_FORMATS:
-        figures = sent(peer, tmp_path, format_)
-        # Whose process it is, is not known.
+        figures = send_files(peer, tmp_path, format_)
+        # The server's process is unknown.
         assert figures.seconds > 0
         assert figures.cpu_seconds is None
-    (csv_path, csv), (metrics_path, metrics), (json_path, lines) = peer.asked
+    (csv_path, csv), (metrics_path, metrics), (json_path, lines) = peer.requests
     assert csv_path == "/api/v1/import/csv?format=1:time:unix_ms,2:label:host,3:label:dc,4:metric:cpu"
     assert csv.splitlines()[0] == f"{NOW - 30_000},host-0,dc0,0.0".encode()
     assert metrics_path == "/api/v1/import/prometheus"
@@ -92,7 +92,7 @@ def test_each_format_goes_to_its_own_path_and_only_the_header_is_left_out(peer: 
 def test_a_peer_that_does_not_accept_all_samples_is_refused(peer: Peer, tmp_path: Path) -> None:
     peer.loses = 2
     with pytest.raises(PeerRefused, match="accepted 4 of 6 samples"):
-        sent(peer, tmp_path, Format.CSV)
+        send_files(peer, tmp_path, Format.CSV)
 
 
 def test_results_have_shards_and_peer_if_they_were_measured() -> None:

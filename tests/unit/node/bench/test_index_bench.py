@@ -33,30 +33,30 @@ def test_the_fleets_records_have_its_labels() -> None:
     assert set(columns.time.tolist()) == {1_700_000_000_000}
 
 
-def test_every_look_up_finds_the_fleets_series(report: IndexBenchReport) -> None:
-    found = {one.what: one.found for one in report.lookups}
-    assert found["equality, 1 key"] == 1
-    assert found["equality, 1 k keys"] == 1_000
-    assert found["equality, 10 k keys"] == 3_000
-    assert found["equality, all keys"] == 3_000
-    assert found["list regex, 10 values"] == 3_000
-    assert found["suffix regex over every pod"] == 1
-    assert found["negation"] == 0
-    assert found["label values under a matcher"] == 3_000
-    assert found["label names"] == 10
-    assert found["cardinality of every label"] == 3_000 + 500 + 4 + 1 + 3 + 1 + 5 + 1 + 3 + 8
-    assert found["cardinality under a matcher"] == found["cardinality of every label"], "all are in one namespace"
-    assert found["top 10 metric names by series"] == 10
-    assert found["top 10 of every pod by series"] == 10
+def test_every_lookup_finds_the_fleets_series(report: IndexBenchReport) -> None:
+    results = {figure.what: figure.found for figure in report.lookups}
+    assert results["equality, 1 key"] == 1
+    assert results["equality, 1 k keys"] == 1_000
+    assert results["equality, 10 k keys"] == 3_000
+    assert results["equality, all keys"] == 3_000
+    assert results["list regex, 10 values"] == 3_000
+    assert results["suffix regex over every pod"] == 1
+    assert results["negation"] == 0
+    assert results["label values under a matcher"] == 3_000
+    assert results["label names"] == 10
+    assert results["cardinality of every label"] == 3_000 + 500 + 4 + 1 + 3 + 1 + 5 + 1 + 3 + 8
+    assert results["cardinality under a matcher"] == results["cardinality of every label"], "all are in one namespace"
+    assert results["top 10 metric names by series"] == 10
+    assert results["top 10 of every pod by series"] == 10
 
 
 def test_every_figure_is_there_and_positive(report: IndexBenchReport) -> None:
     assert len(report.stages) == 8
     assert all(stage.seconds > 0 for stage in report.stages)
-    assert all(0 < one.p50_ms <= one.p99_ms for one in report.lookups)
+    assert all(0 < figure.p50_ms <= figure.p99_ms for figure in report.lookups)
     assert report.memory.table >= 24
     assert report.memory.columns >= 52
-    assert report.bucket_bytes_a_key > 16, "a key's hash alone takes as much"
+    assert report.bucket_bytes_a_key > 16, "a key's hash alone has this size"
 
 
 def test_the_report_has_the_longest_pause_of_the_key_table_and_its_bound(report: IndexBenchReport) -> None:
@@ -64,24 +64,24 @@ def test_the_report_has_the_longest_pause_of_the_key_table_and_its_bound(report:
     assert (growth.growths, growth.keys) == (1, 3_000)
     assert growth.pause_ms_a_million_keys == pytest.approx(growth.pause_ms / 0.003)
     assert growth.bound_ms_a_million_keys == 50
-    shown = [block for block in report.blocks() if isinstance(block, Table) and "pause" in block.columns[0]]
-    (row,) = shown[0].rows
+    tables = [block for block in report.blocks() if isinstance(block, Table) and "pause" in block.columns[0]]
+    (row,) = tables[0].rows
     assert row[1:3] == ("3,000", f"{growth.pause_ms:.1f}")
     assert row[-1] == "50"
 
 
 def test_the_longest_pause_is_that_of_a_call_which_grew_the_table() -> None:
-    # Each call takes longer than the one before: 1 s, 5 s, 9 s and so on.
+    # Each call takes longer than the previous one: 1 s, 5 s, 9 s and so on.
     seconds = (float(tick**2) for tick in count())
-    # The slots of an empty table, and twice as many each time, are too few at 20, 40, 60, 100 and 200 thousand keys.
+    # The table is full at 20, 40, 60, 100 and 200 thousand keys, and doubles its slots each time.
     growth = grow_table(250_000, clock=lambda: next(seconds))
     assert growth.growths == 5
-    assert (growth.keys, growth.pause_ms) == (200_000, 37_000), "the tenth call, though three longer ones followed"
+    assert (growth.keys, growth.pause_ms) == (200_000, 37_000), "the tenth call, although three longer ones followed"
     assert growth.pause_ms_a_million_keys == 185_000
 
 
 def test_the_picture_has_a_bar_for_each_figure(report: IndexBenchReport) -> None:
     drawn = picture(report)
-    for one in (*report.lookups, *report.stages):
-        assert f">{one.what}<" in drawn
+    for figure in (*report.lookups, *report.stages):
+        assert f">{figure.what}<" in drawn
     assert drawn.count('class="bar"') == len(report.lookups) + len(report.stages)

@@ -66,8 +66,8 @@ def test_the_report_begins_with_how_much_was_measured_and_where() -> None:
 
 
 def test_each_part_has_its_rates_and_its_stages() -> None:
-    shown = [line for line in lines(REPORT) if "samples/s" in line]
-    assert shown == [
+    rates = [line for line in lines(REPORT) if "samples/s" in line]
+    assert rates == [
         "series that are new, not stored yet: 500 samples/s, 2,000 samples a CPU-second",
         "steady state, stored and all: 1,000,000 samples/s, 4,000,000 samples a CPU-second",
     ]
@@ -81,7 +81,7 @@ def test_sizes_are_shown_with_the_digits_that_mean_something() -> None:
     assert [row[1] for row in tables(REPORT)[2].rows] == ["0.63", "31.3", "1.85", "200 MB", "150 MB", "1,300 MB"]
 
 
-def test_a_peer_is_set_beside_with_the_ratio() -> None:
+def test_a_peer_is_compared_with_the_ratio() -> None:
     assert len(tables(REPORT)) == 3
     with_peer = replace(REPORT, peer=PeerFigures(new_series=1_000.0, steady_state=230_000.0))
     beside = tables(with_peer)[3]
@@ -93,7 +93,7 @@ def test_a_peer_is_set_beside_with_the_ratio() -> None:
 
 
 def test_the_report_is_a_json_document() -> None:
-    told = json.loads(json.dumps(asdict(REPORT), allow_nan=False))
-    assert told["steady_state"]["samples"] == 8_000_000
-    assert told["new_series"]["stages"] == {"decode": 1.0, "store": 0.5}
-    assert told["peer"] is None
+    document = json.loads(json.dumps(asdict(REPORT), allow_nan=False))
+    assert document["steady_state"]["samples"] == 8_000_000
+    assert document["new_series"]["stages"] == {"decode": 1.0, "store": 0.5}
+    assert document["peer"] is None

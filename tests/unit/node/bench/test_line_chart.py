@@ -35,7 +35,7 @@ def places(line: ET.Element) -> list[tuple[float, float]]:
 
 
 def value_boxes(picture: ET.Element) -> list[Box]:
-    """Where the values are written, if a letter is 6.5 wide, which is more than any digit is at that size."""
+    """The boxes of the value labels. A width of 6.5 per character is more than any digit has at that size."""
     boxes = []
     for text in texts(picture, "value"):
         x, y, half = float(text.get("x", 0)), float(text.get("y", 0)), 6.5 * len(text.text or "") / 2
@@ -44,20 +44,20 @@ def value_boxes(picture: ET.Element) -> list[Box]:
 
 
 @given(st.floats(1e-3, 1e9))
-def test_ticks_are_a_few_round_numbers_that_just_reach_the_most(most: float) -> None:
-    found = ticks(most)
-    step = found[1]
-    assert found[0] == 0
-    assert found == pytest.approx([step * number for number in range(len(found))])
-    assert 3 <= len(found) <= 7
-    assert found[-1] >= most * (1 - 1e-6)
-    assert found[-2] < most
+def test_ticks_are_round_numbers_that_just_reach_the_maximum(maximum: float) -> None:
+    drawn = ticks(maximum)
+    step = drawn[1]
+    assert drawn[0] == 0
+    assert drawn == pytest.approx([step * number for number in range(len(drawn))])
+    assert 3 <= len(drawn) <= 7
+    assert drawn[-1] >= maximum * (1 - 1e-6)
+    assert drawn[-2] < maximum
     leading = step / 10 ** math.floor(math.log10(step) + 1e-9)
     assert round(leading, 6) in (1, 2, 5)
 
 
 @pytest.mark.parametrize(
-    ("most", "expected"),
+    ("maximum", "expected"),
     [
         (0, [0, 1]),
         (5, [0, 1, 2, 3, 4, 5]),
@@ -65,8 +65,8 @@ def test_ticks_are_a_few_round_numbers_that_just_reach_the_most(most: float) -> 
         (0.7, [0, 0.2, 0.4, 0.6, 0.8]),
     ],
 )
-def test_a_most_that_is_round_itself_is_the_last_tick(most: float, expected: list[float]) -> None:
-    assert ticks(most) == pytest.approx(expected)
+def test_a_round_maximum_is_the_last_tick(maximum: float, expected: list[float]) -> None:
+    assert ticks(maximum) == pytest.approx(expected)
 
 
 def test_points_are_drawn_at_their_values_on_axes_from_zero() -> None:
@@ -83,7 +83,7 @@ def test_points_are_drawn_at_their_values_on_axes_from_zero() -> None:
     assert places(on_spark)[0] == (left + WIDTH / 4, bottom - HEIGHT * 0.6)
 
 
-def test_all_that_has_a_name_is_named() -> None:
+def test_every_line_and_axis_is_labelled() -> None:
     picture = drawn(PANEL, Panel("Against series", "series", "seconds", " s", [Line("warm", [Point(1e6, 3.2)])]))
     assert words(picture, "title") == ["Starts"]
     assert words(picture, "subtitle") == ["on a machine"]
@@ -108,14 +108,14 @@ def test_millions_are_written_as_such() -> None:
 def test_lines_differ_in_shape_as_well_as_in_colour() -> None:
     lines = [Line(str(number), [Point(1, number + 1)]) for number in range(4)]
     picture = drawn(Panel("", "", "", "", lines))
-    marks = [
+    symbols = [
         (element.tag, len(places(element)), element.get("fill"))
         for element in picture
         if element.get("fill") and element.tag != f"{SVG}text"
     ]
-    assert len(set(marks)) == 4
-    assert len({(tag, corners) for tag, corners, _ in marks}) == 4
-    assert len({colour for *_, colour in marks}) == 4
+    assert len(set(symbols)) == 4
+    assert len({(tag, corners) for tag, corners, _ in symbols}) == 4
+    assert len({colour for *_, colour in symbols}) == 4
 
 
 def test_names_are_escaped_in_a_picture() -> None:
@@ -140,8 +140,8 @@ times = st.floats(0.01, 300)
 @given(st.lists(st.tuples(times, times, times), min_size=1, max_size=4))
 def test_no_value_covers_another_or_leaves_the_picture(seconds: list[tuple[float, float, float]]) -> None:
     lines = [
-        Line(str(number), [Point(x, y) for x, y in zip((2_500, 5_000, 10_000), own, strict=True)])
-        for number, own in enumerate(seconds)
+        Line(str(number), [Point(x, y) for x, y in zip((2_500, 5_000, 10_000), values, strict=True)])
+        for number, values in enumerate(seconds)
     ]
     picture = drawn(Panel("", "", "", " s", lines))
     boxes = value_boxes(picture)

@@ -24,7 +24,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: list[tuple[int, bytes]] = []
-        self.taken: list[tuple[str, dict[str, str], bytes]] = []
+        self.requests: list[tuple[str, dict[str, str], bytes]] = []
         self.connections: set[object] = set()
 
     @property
@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.taken.append((self.path, dict(self.headers), body))
+        self.server.requests.append((self.path, dict(self.headers), body))
         self.server.connections.add(self.client_address)
         status, text = self.server.answers.pop(0) if self.server.answers else (204, b"")
         self.send_response(status)
@@ -64,9 +64,9 @@ def server() -> Iterator[Server]:
 def test_every_body_is_posted_unchanged_over_one_connection(server: Server) -> None:
     bodies = [b"one", b"", b"\x00\xff three"]
     Peer(server.url, os.getpid()).send(iter(bodies))
-    assert [body for _, _, body in server.taken] == bodies
-    assert {path for path, _, _ in server.taken} == {"/api/v1/write?tenant=1"}
-    headers = server.taken[0][1]
+    assert [body for _, _, body in server.requests] == bodies
+    assert {path for path, _, _ in server.requests} == {"/api/v1/write?tenant=1"}
+    headers = server.requests[0][1]
     assert headers["Content-Encoding"] == "snappy"
     assert headers["Content-Type"] == "application/x-protobuf"
     assert headers["X-Prometheus-Remote-Write-Version"] == "0.1.0"
@@ -74,21 +74,21 @@ def test_every_body_is_posted_unchanged_over_one_connection(server: Server) -> N
 
 
 @pytest.mark.parametrize("status", [200, 204, 299])
-def test_any_answer_of_success_will_do(server: Server, status: int) -> None:
+def test_any_2xx_response_is_a_success(server: Server, status: int) -> None:
     server.answers = [(status, b"" if status == 204 else b"taken")]
     Peer(server.url, os.getpid()).send([b"one", b"two"])
-    assert len(server.taken) == 2
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("status", [300, 400, 404, 429, 503])
-def test_a_refusal_is_reported_with_the_peers_response_and_nothing_more_is_sent(server: Server, status: int) -> None:
+def test_a_refusal_is_reported_with_the_peers_response_and_ends_the_sending(server: Server, status: int) -> None:
     server.answers = [(204, b""), (status, b"out of bounds \xff" + b"x" * 500)]
     with pytest.raises(PeerRefused, match=f"{status}: out of bounds") as caught:
         Peer(server.url, os.getpid()).send([b"one", b"two", b"three"])
     assert server.url in caught.value.message
     assert len(caught.value.message) < 400
     assert "remote-write" in caught.value.remedy
-    assert len(server.taken) == 2
+    assert len(server.requests) == 2
 
 
 def test_a_missing_peer_is_reported() -> None:
@@ -119,19 +119,19 @@ def test_a_peer_with_another_protocol_is_reported(answer: bytes) -> None:
 def test_its_cpu_time_is_that_of_its_process() -> None:
     tick = 1 / os.sysconf("SC_CLK_TCK")
     before = os.times()
-    found = Peer("http://localhost/", os.getpid()).cpu_seconds()
+    cpu = Peer("http://localhost/", os.getpid()).cpu_seconds()
     after = os.times()
-    assert before.user + before.system - 2 * tick <= found <= after.user + after.system + 2 * tick
+    assert before.user + before.system - 2 * tick <= cpu <= after.user + after.system + 2 * tick
 
 
-def test_the_name_of_its_process_may_be_anything() -> None:
+def test_its_process_may_have_any_name() -> None:
     comm = Path("/proc/self/comm")
     name = comm.read_text(encoding="utf-8").strip()
     peer = Peer("http://localhost/", os.getpid())
-    plain = peer.cpu_seconds()
+    before = peer.cpu_seconds()
     try:
         comm.write_text("a) S 1 (b", encoding="utf-8")
-        assert plain <= peer.cpu_seconds() < plain + 60
+        assert before <= peer.cpu_seconds() < before + 60
     finally:
         comm.write_text(name, encoding="utf-8")
 
@@ -144,9 +144,9 @@ def test_a_process_that_has_ended_is_reported() -> None:
 
 
 def test_a_process_that_ends_during_the_read_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: object, **__: object) -> str:
+    def fail(*_: object, **__: object) -> str:
         raise ProcessLookupError(3, "No such process")
 
-    monkeypatch.setattr(Path, "read_text", gone)
+    monkeypatch.setattr(Path, "read_text", fail)
     with pytest.raises(PeerRefused, match="there is no process"):
         Peer("http://localhost/", os.getpid()).cpu_seconds()

@@ -8,7 +8,7 @@ import pytest
 pytestmark = pytest.mark.unit
 
 BURN = "import time\nwhile time.process_time() < 0.15: pass\n"
-# A process with a child that lives, and one that has ended; each has used 0.15 s.
+# A process with a running child and an ended one; each has used 0.15 s.
 JVM = f"""
 import subprocess, sys
 {BURN}
@@ -20,7 +20,7 @@ print("done", flush=True)
 input()
 child.communicate(b"\\n")
 """
-# A process of its own has the session: the one that runs the tests may have another.
+# The session is in a separate process, because the process of the tests may have another session.
 DRIVER = f"""
 import subprocess, sys
 from strandline.node.bench.process_cpu import spark_cpu_seconds

@@ -43,12 +43,12 @@ def filled(size: int) -> str:
     return f"held = bytearray({size})\nfor at in range(0, {size}, 4096): held[at] = 1\n"
 
 
-def test_the_peak_stays_when_memory_is_given_back() -> None:
+def test_the_peak_stays_when_memory_is_released() -> None:
     with running(f"{filled(200 * MIB)}\ndel held\n{WAIT}") as pid:
         assert 200 * MIB < peak_resident_bytes(pid) < 260 * MIB
 
 
-def test_the_peak_of_the_parent_is_not_its_own() -> None:
+def test_the_peak_of_the_parent_is_not_inherited() -> None:
     here = bytearray(300 * MIB)
     here[::4096] = b"x" * len(here[::4096])
     with running(WAIT) as pid:
@@ -60,6 +60,6 @@ def test_descendants_of_a_process_are_counted_without_itself() -> None:
         assert 50 * MIB < descendants_bytes(pid) < 100 * MIB
 
 
-def test_a_process_without_descendants_has_none_to_count() -> None:
+def test_a_process_without_descendants_has_no_memory_of_descendants() -> None:
     with running(WAIT) as pid:
         assert descendants_bytes(pid) == 0

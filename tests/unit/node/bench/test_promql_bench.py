@@ -44,23 +44,23 @@ def matrix(*values: float, **labels: str) -> list[dict[str, object]]:
     return [{"metric": labels, "values": [[60 * place, str(value)] for place, value in enumerate(values)]}]
 
 
-class Answering(ThreadingHTTPServer):
+class FixedAnswerServer(ThreadingHTTPServer):
     """Gives every query the same answer, and records the requests."""
 
     daemon_threads = True
 
     def __init__(self, value: float = 1.0) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.value, self.asked = value, Counter[str]()
+        self.value, self.requests = value, Counter[str]()
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Answering
+    server: FixedAnswerServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        self.server.asked[parse_qs(urlsplit(self.path).query)["query"][0]] += 1
+        self.server.requests[parse_qs(urlsplit(self.path).query)["query"][0]] += 1
         data = {"resultType": "matrix", "result": matrix(self.server.value, job="a")}
         body = json.dumps({"status": "success", "data": data}).encode()
         self.send_response(200)
@@ -73,8 +73,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def answering(value: float = 1.0) -> Iterator[Answering]:
-    with Answering(value) as server:
+def answering(value: float = 1.0) -> Iterator[FixedAnswerServer]:
+    with FixedAnswerServer(value) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
@@ -84,7 +84,7 @@ def answering(value: float = 1.0) -> Iterator[Answering]:
             thread.join()
 
 
-def measure(server: Answering, name: str, *, is_prometheus: bool = True) -> MeasuredServer:
+def measure(server: FixedAnswerServer, name: str, *, is_prometheus: bool = True) -> MeasuredServer:
     return MeasuredServer(Server(name, "127.0.0.1", server.server_address[1]), is_prometheus=is_prometheus)
 
 
@@ -102,7 +102,7 @@ def test_a_scrape_has_the_series_in_their_proportions_and_targets_have_one_time(
     assert len(first.value) == scrapes.series == 600 + 25 * 12 + 100 + 3 * 20
     of_target = np.split(first.time, np.cumsum([len(labels_of(target)) for target in range(19)]))
     assert all(len(set(times.tolist())) == 1 for times in of_target)
-    # Nothing is at the end of a window, wherever windows end.
+    # No query's window ends at a sample.
     assert all(times[0] % INTERVAL_MS for times in of_target)
     second = decode_batch(list(scrapes.next()), Limits())
     assert (second.time - first.time == INTERVAL_MS).all()
@@ -112,9 +112,9 @@ def test_buckets_are_cumulative_and_counters_never_fall() -> None:
     scrapes = PromqlScrapes(50, BEGIN)
     before, after = (decode_batch(list(scrapes.next()), Limits()).value for _ in range(2))
     names = [dict(labels) for labels in labels_of(0)]
-    buckets = np.array([one["__name__"].endswith("_bucket") and one["method"] == "GET" for one in names])
+    buckets = np.array([labels["__name__"].endswith("_bucket") and labels["method"] == "GET" for labels in names])
     assert (np.diff(after[buckets]) >= 0).all()
-    counters = np.array([one["__name__"].endswith("_total") for one in names])
+    counters = np.array([labels["__name__"].endswith("_total") for labels in names])
     assert (after[counters] >= before[counters]).all()
     assert len({label["job"] for target in range(2 * JOBS) for label in map(dict, labels_of(target))}) == JOBS
 
@@ -140,8 +140,8 @@ def test_all_queries_parse_and_steps_are_full_seconds() -> None:
         parse(query.expression)
     short, long = ranges(24, 1_790_000_280)
     assert (short.step, short.steps, long.step, long.steps) == (60, 60, 360, 240)
-    asked = parse_qs(urlsplit(short.target("up")).query)
-    assert int(asked["end"][0]) - int(asked["start"][0]) == 59 * 60
+    requests = parse_qs(urlsplit(short.target("up")).query)
+    assert int(requests["end"][0]) - int(requests["start"][0]) == 59 * 60
     assert ranges(1, 1_790_000_280) == (QueryRange(1, 60, 1_790_000_280),)
 
 
@@ -164,16 +164,16 @@ def test_differences_are_named(theirs: list[dict[str, object]], text: str) -> No
 
 
 def test_series_of_equal_rank_may_differ_but_not_their_values() -> None:
-    one, other = matrix(2.0, 1.0, job="a"), matrix(2.0, 1.0 + 1e-9, job="b")
-    check_ranks("q", one, other, "peer")
+    first, second = matrix(2.0, 1.0, job="a"), matrix(2.0, 1.0 + 1e-9, job="b")
+    check_ranks("q", first, second, "peer")
     with pytest.raises(PromqlDiffers, match="lacks the series"):
-        check_agreement("q", one, other, "peer")
+        check_agreement("q", first, second, "peer")
     with pytest.raises(PromqlDiffers, match=r"is \[1.0\] at 60, and \[1.5\] on peer"):
-        check_ranks("q", one, matrix(2.0, 1.5, job="a"), "peer")
+        check_ranks("q", first, matrix(2.0, 1.5, job="a"), "peer")
     with pytest.raises(PromqlDiffers, match=r"is \[2.0\] at 0, and \[2.0, 2.0\] on peer"):
-        check_ranks("q", one, [*one, *other], "peer")
+        check_ranks("q", first, [*first, *second], "peer")
     with pytest.raises(PromqlDiffers, match="at 2 times, and at 1 on peer"):
-        check_ranks("q", one, matrix(2.0, job="a"), "peer")
+        check_ranks("q", first, matrix(2.0, job="a"), "peer")
 
 
 def test_an_error_of_a_server_is_reported() -> None:
@@ -185,12 +185,12 @@ def test_every_query_is_sent_to_every_server_over_each_range_and_reported(bench:
     with ExitStack() as servers:
         node, peer = (servers.enter_context(answering()) for _ in range(2))
         queries, scaling = bench.measure(measure(node, "node"), [measure(peer, "peer")])
-    assert [one.what for one in queries] == 2 * [query.what for query in QUERIES]
-    assert node.asked == peer.asked
-    assert [(one.hours, one.steps) for one in queries[::12]] == [(1, 60), (4, 240)]
-    assert [one.hours for one in scaling] == [1, 1, 1, 1, 4]
-    assert all(one.requests == 2 and one.results == 1 for one in queries)
-    # CPU time and memory of servers that others have started are not known.
+    assert [cost.what for cost in queries] == 2 * [query.what for query in QUERIES]
+    assert node.requests == peer.requests
+    assert [(cost.hours, cost.steps) for cost in queries[::12]] == [(1, 60), (4, 240)]
+    assert [cost.hours for cost in scaling] == [1, 1, 1, 1, 4]
+    assert all(cost.requests == 2 and cost.results == 1 for cost in queries)
+    # CPU time and memory of servers that the benchmark has not started are unknown.
     assert queries[0].node.cpu_ms is None
     assert queries[0].node.peak_bytes is None
 
@@ -207,7 +207,7 @@ def cost(server: str, factor: float) -> Cost:
 
 
 def report() -> PromqlReport:
-    def one(hours: float, steps: int, series: int) -> QueryCost:
+    def cost_of(hours: float, steps: int, series: int) -> QueryCost:
         return QueryCost("sum", "sum(a)", hours, steps, series, 1, 3, cost("strandline", 1), (cost("peer", 2),))
 
     return PromqlReport(
@@ -218,8 +218,8 @@ def report() -> PromqlReport:
         load_average=0.5,
         peers=("peer",),
         notes=(),
-        queries=(one(1, 60, 1000), one(4, 240, 1000)),
-        scaling=(one(1, 60, 100), one(1, 60, 1000), one(4, 60, 1000)),
+        queries=(cost_of(1, 60, 1000), cost_of(4, 240, 1000)),
+        scaling=(cost_of(1, 60, 100), cost_of(1, 60, 1000), cost_of(4, 60, 1000)),
     )
 
 
@@ -237,7 +237,7 @@ def test_a_picture_has_time_and_memory_against_series_and_range() -> None:
 
 
 def test_a_picture_of_one_range_has_no_panels_of_ranges() -> None:
-    one_range = replace(report(), scaling=tuple(one for one in report().scaling if one.hours == 1))
+    one_range = replace(report(), scaling=tuple(row for row in report().scaling if row.hours == 1))
     drawn = picture(one_range)
     assert "against series" in drawn
     assert "against hours" not in drawn

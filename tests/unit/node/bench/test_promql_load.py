@@ -47,12 +47,12 @@ LIMIT = "the query took longer than 30 s. Narrow the selector; or raise query.ti
 FULL = "answers that clients have not received yet use the 1,024 bytes of query.answer_memory"
 
 
-def asked(what: str, milliseconds: float, status: int = 200, error: str = "") -> QueryOutcome:
+def outcome(what: str, milliseconds: float, status: int = 200, error: str = "") -> QueryOutcome:
     return QueryOutcome(what, milliseconds, status, error)
 
 
 def report(*refused: QueryOutcome, read_all_s: float | None = 0.5) -> LoadReport:
-    answers = (asked("sum", 10.0), asked("sum", 30.0), asked("count", 5.0), *refused)
+    answers = (outcome("sum", 10.0), outcome("sum", 30.0), outcome("count", 5.0), *refused)
     return LoadReport(
         clients=2,
         seconds=60.0,
@@ -93,7 +93,7 @@ def test_samples_that_were_ingested_before_the_load_do_not_count() -> None:
 
 
 def test_only_answers_count_for_latencies() -> None:
-    notes = [asked("sum", float(number)) for number in range(1, 101)] + [asked("sum", 30_000.0, 503, LIMIT)]
+    notes = [outcome("sum", float(number)) for number in range(1, 101)] + [outcome("sum", 30_000.0, 503, LIMIT)]
     (row,) = latencies_of(["sum"], notes)
     assert (row.answered, row.refused, row.p50_ms, row.p99_ms) == (100, 1, 51.0, 100.0)
     (none,) = latencies_of(["count"], notes)
@@ -113,7 +113,7 @@ def test_only_answers_count_for_latencies() -> None:
     ],
 )
 def test_a_refusal_has_to_name_its_limit(status: int, error: str, is_named: bool) -> None:
-    refused = asked("sum", 1.0, status, error)
+    refused = outcome("sum", 1.0, status, error)
     assert refused.names_a_limit is is_named
     checked = report(refused)
     assert [one.names_a_limit for one in checked.refusals] == [is_named]
@@ -130,8 +130,8 @@ def test_records_that_are_never_read_make_it_fail() -> None:
 
 
 def test_a_report_has_speeds_lags_memory_latencies_and_errors() -> None:
-    lines = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if isinstance(block, str)]
-    tables = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if not isinstance(block, str)]
+    lines = [block for block in report(outcome("sum", 1.0, 503, FULL)).blocks() if isinstance(block, str)]
+    tables = [block for block in report(outcome("sum", 1.0, 503, FULL)).blocks() if not isinstance(block, str)]
     assert "2 clients for 60 s, while 500 samples/s were written and 499 read" in lines[0]
     assert "at most 2.5 s (30 records), 0.2 s (5 records) at the end; all were read 0.5 s after" in lines[1]
     assert lines[3] == "peak memory: front 0 MB above 50 MB; shard 0 30 MB above 100 MB"
@@ -155,7 +155,7 @@ def test_prepared_records_are_read_back_unchanged(tmp_path: Path) -> None:
     assert list(records) == bodies
 
 
-def test_scrapes_of_a_load_go_on_at_other_distances() -> None:
+def test_scrapes_of_a_load_continue_at_another_interval() -> None:
     scrapes = PromqlScrapes(50, BEGIN)
     first = decode_batch(list(scrapes.next()), Limits())
     assert scrapes.next_time == BEGIN + INTERVAL_MS
@@ -181,7 +181,7 @@ class Node(ThreadingHTTPServer):
 
     def __init__(self, error: str) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.error, self.asked, self.records = error, Counter[str](), list[bytes]()
+        self.error, self.requests, self.records = error, Counter[str](), list[bytes]()
 
     def write(self, body: bytes) -> None:
         self.records.append(body)
@@ -196,16 +196,16 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        asked = parse_qs(urlsplit(self.path).query)
-        if not asked:
+        parameters = parse_qs(urlsplit(self.path).query)
+        if not parameters:
             position, samples = FIRST_OFFSET + len(self.server.records), 50 * len(self.server.records)
             figures = (("position_offset", position), ("ingested_samples_total", samples))
             self._answer(200, "".join(f'strandline_{name}{{shard="0"}} {value}\n' for name, value in figures).encode())
             return
-        assert asked["timeout"] == ["30s"]
-        query = asked["query"][0]
-        self.server.asked[query] += 1
-        if self.server.asked[query] == 3:
+        assert parameters["timeout"] == ["30s"]
+        query = parameters["query"][0]
+        self.server.requests[query] += 1
+        if self.server.requests[query] == 3:
             self._answer(503, json.dumps({"status": "error", "error": self.server.error}).encode())
         else:
             self._answer(200, b'{"status":"success","data":{"resultType":"matrix","result":[]}}')
@@ -237,21 +237,23 @@ def test_clients_send_all_queries_in_turn_while_records_are_written(tmp_path: Pa
     scrapes = PromqlScrapes(50, BEGIN)
     list(scrapes.next())
     with node(error) as server:
-        asked = Server("node", "127.0.0.1", server.server_address[1])
-        target = LoadTarget(server, asked, FIRST_OFFSET, read_speed=40.0 * scrapes.series)
+        measured_node = Server("node", "127.0.0.1", server.server_address[1])
+        target = LoadTarget(server, measured_node, FIRST_OFFSET, read_speed=40.0 * scrapes.series)
         load = PromqlLoad(LoadOptions(3, 1.0), target, scrapes, tmp_path, SystemClock())
-        found = load.run(LineSteps("load", StringIO(), SystemClock()))
-    # Half of what was read, as one record a scrape.
+        result = load.run(LineSteps("load", StringIO(), SystemClock()))
+    # Half of the reading speed, with one record per scrape.
     times = [decode_batch([body], Limits()).time for body in server.records]
     assert 0 < len(times) <= 20
-    assert found.written_speed == pytest.approx(len(times) * scrapes.series)
+    assert result.written_speed == pytest.approx(len(times) * scrapes.series)
     assert all((later - earlier == 50).all() for earlier, later in pairwise(times))
-    assert set(server.asked) == {query.expression for query in QUERIES}
-    assert found.answers == server.asked.total() - len(QUERIES)
-    assert [(one.status, one.error, one.count) for one in found.refusals] == [(503, error, len(QUERIES))]
-    assert found.read_all_s is not None
+    assert set(server.requests) == {query.expression for query in QUERIES}
+    assert result.answers == server.requests.total() - len(QUERIES)
+    assert [(refusal.status, refusal.error, refusal.count) for refusal in result.refusals] == [
+        (503, error, len(QUERIES))
+    ]
+    assert result.read_all_s is not None
     if error == LIMIT:
-        found.check()
+        result.check()
     else:
         with pytest.raises(LoadFailed, match="12 x 503 the shard is gone"):
-            found.check()
+            result.check()

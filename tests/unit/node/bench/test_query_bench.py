@@ -38,7 +38,7 @@ from strandline.node.steps import LineSteps
 pytestmark = pytest.mark.unit
 
 
-class Answering(ThreadingHTTPServer):
+class FixedAnswerServer(ThreadingHTTPServer):
     """Answers each lookup with a number of results or an error, and records the requests."""
 
     daemon_threads = True
@@ -46,17 +46,17 @@ class Answering(ThreadingHTTPServer):
     def __init__(self, name: str, order: list[str], results: int = 3) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.name, self.order, self.results, self.status = name, order, results, 200
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.connections: set[object] = set()
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Answering
+    server: FixedAnswerServer
     disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.requests.append(self.path)
         self.server.order.append(self.server.name)
         self.server.connections.add(self.client_address)
         body = json.dumps({"status": "success", "data": ["x"] * self.server.results}).encode()
@@ -74,40 +74,40 @@ class Pair:
 
     def __init__(self, folder: Path, requests: int = 2) -> None:
         self.order: list[str] = []
-        self.node, self.peer = Answering("node", self.order), Answering("peer", self.order)
+        self.node, self.peer = FixedAnswerServer("node", self.order), FixedAnswerServer("peer", self.order)
         self.options = QueryOptions(20_000, requests=requests)
         self.bench = QueryBench(self.options, folder, LineSteps("bench", StringIO(), SystemClock()))
 
-    def server(self, one: Answering) -> Server:
-        return Server(one.name, "127.0.0.1", one.server_port)
+    def server(self, server: FixedAnswerServer) -> Server:
+        return Server(server.name, "127.0.0.1", server.server_port)
 
 
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     monkeypatch.setattr(query_bench, "wait_until_idle", lambda *_: True)
-    made = Pair(tmp_path)
+    servers = Pair(tmp_path)
     with ExitStack() as ending:
-        for one in (made.node, made.peer):
-            ending.enter_context(one)
-            thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.01})
+        for server in (servers.node, servers.peer):
+            ending.enter_context(server)
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
             ending.callback(thread.join)
-            ending.callback(one.shutdown)
-        yield made
+            ending.callback(server.shutdown)
+        yield servers
 
 
-def test_both_get_the_same_requests_in_turn_over_one_connection_per_look_up(pair: Pair) -> None:
+def test_both_servers_get_the_same_requests_in_turn_over_one_connection_per_lookup(pair: Pair) -> None:
     report = pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
-    assert pair.node.asked == pair.peer.asked
-    asked = [pair.options.warm_up + figures.requests for figures in report.lookups]
-    assert len(pair.node.asked) == sum(asked)
+    assert pair.node.requests == pair.peer.requests
+    counts = [pair.options.warm_up + figures.requests for figures in report.lookups]
+    assert len(pair.node.requests) == sum(counts)
     connections = (len(pair.node.connections), len(pair.peer.connections))
     assert connections == (len(report.lookups), len(report.lookups))
     firsts, start = pair.order[::2], 0
-    for each in asked:
-        measured = firsts[start + pair.options.warm_up : start + each]
+    for count in counts:
+        measured = firsts[start + pair.options.warm_up : start + count]
         assert measured == (["node", "peer"] * len(measured))[: len(measured)]
-        start += each
+        start += count
     assert {figures.found for figures in report.lookups} == {3}
     assert all(figures.peer is not None for figures in report.lookups)
     assert (report.peer, report.note) == ("peer", "")
@@ -117,7 +117,7 @@ def test_all_requests_are_about_the_same_time(pair: Pair) -> None:
     pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
     ranges = {
         (parameters["start"][0], parameters["end"][0])
-        for parameters in (parse_qs(urlsplit(path).query) for path in pair.node.asked)
+        for parameters in (parse_qs(urlsplit(path).query) for path in pair.node.requests)
     }
     assert len(ranges) == 1
 
@@ -148,7 +148,7 @@ def test_only_results_are_counted() -> None:
             results_in(status, body, "/x")
 
 
-def test_a_peer_that_runs_is_given_by_its_address() -> None:
+def test_a_running_peer_is_given_by_its_address() -> None:
     assert peer_at("http://localhost:8428/") == Server("peer", "localhost", 8428)
     for url in ("localhost:8428", "https://localhost", "http://localhost/write"):
         with pytest.raises(BadPeer, match="is not the address of a peer"):
@@ -181,9 +181,9 @@ def test_a_server_runs_from_ready_to_the_end_of_the_block(tmp_path: Path) -> Non
 def test_a_server_that_ends_is_reported_with_its_output(tmp_path: Path) -> None:
     script = "import sys; sys.exit('no disk')"
     launch = Launch("it", (sys.executable, "-c", script), free_port(), "/ready", tmp_path / "log")
-    with pytest.raises(ServerEnded, match="it ended with exit code 1") as told, running(launch, SystemClock()):
+    with pytest.raises(ServerEnded, match="it ended with exit code 1") as raised, running(launch, SystemClock()):
         pass
-    assert "no disk" in told.value.remedy
+    assert "no disk" in raised.value.remedy
 
 
 def test_the_peer_listens_on_loopback_and_keeps_its_data_in_its_folder(tmp_path: Path) -> None:
@@ -193,16 +193,16 @@ def test_the_peer_listens_on_loopback_and_keeps_its_data_in_its_folder(tmp_path:
     assert launch.log.parent == tmp_path
 
 
-def test_servers_are_idle_when_they_have_used_hardly_any_cpu_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_idle_after_a_period_with_little_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
     polls = query_servers._IDLE_POLLS
-    told = [0.0, 1.0, *[2.5] * polls, 3.0, *[3.0 + 0.01 * look for look in range(1, polls + 1)], 9.9]
-    clock, spent = ManualClock(), iter(told)
+    readings = [0.0, 1.0, *[2.5] * polls, 3.0, *[3.0 + 0.01 * look for look in range(1, polls + 1)], 9.9]
+    clock, spent = ManualClock(), iter(readings)
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: next(spent))
     assert wait_until_idle([1], clock)
-    assert next(spent) == 9.9, "one merge came after a pause that was too short"
+    assert next(spent) == 9.9, "a merge began after a pause that was too short"
 
 
-def test_servers_that_never_rest_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_idle_servers_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: clock.monotonic())
     assert not wait_until_idle([1], clock)

@@ -26,8 +26,8 @@ ASKED = LookupScope(1_000_000, 100, 200)
 
 def test_the_fleet_has_a_label_with_ten_values_and_one_with_ten_thousand() -> None:
     labels = [dict(wider_labels_of(number)) for number in range(SLOTS)]
-    assert len({one["rack"] for one in labels}) == RACKS == 10
-    assert len({one["slot"] for one in labels}) == SLOTS == 10_000
+    assert len({request_parameters["rack"] for request_parameters in labels}) == RACKS == 10
+    assert len({request_parameters["slot"] for request_parameters in labels}) == SLOTS == 10_000
     assert wider_labels_of(7) == sorted(wider_labels_of(7))
     assert set(labels_of(7)) < set(wider_labels_of(7))
 
@@ -42,11 +42,11 @@ def test_bodies_hold_each_series_once() -> None:
     assert len(columns.labels(2_499)) > len(expected)
 
 
-def test_a_look_up_with_a_selector_uses_a_different_one_each_time() -> None:
+def test_a_lookup_with_a_selector_uses_a_different_one_each_time() -> None:
     for lookup in lookups(ASKED):
-        asked = [parse_qs(urlsplit(lookup.request(turn)).query) for turn in range(60)]
-        if "match[]" in asked[0]:
-            assert len({one["match[]"][0] for one in asked}) == 60, lookup.what
+        parameters = [parse_qs(urlsplit(lookup.request(number)).query) for number in range(60)]
+        if "match[]" in parameters[0]:
+            assert len({request_parameters["match[]"][0] for request_parameters in parameters}) == 60, lookup.what
 
 
 def test_a_selector_matches_all_series_that_share_its_value() -> None:
@@ -57,13 +57,15 @@ def test_a_selector_matches_all_series_that_share_its_value() -> None:
         assert sum(dict(labels_of(number))[label] == value for number in range(20_000)) == shared_by
 
 
-def test_only_the_values_that_are_too_many_have_a_limit() -> None:
-    limited = [one.what for one in lookups(ASKED) if "limit=" in one.request(0)]
+def test_only_long_lists_of_values_have_a_limit() -> None:
+    limited = [
+        request_parameters.what for request_parameters in lookups(ASKED) if "limit=" in request_parameters.request(0)
+    ]
     assert limited == ["values, one a key, limit 10 k"]
 
 
 @contextmanager
-def saying(*parts: bytes) -> Iterator[TimedConnection]:
+def answering(*parts: bytes) -> Iterator[TimedConnection]:
     """A server that answers every request with the same parts, until the client disconnects."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
 
@@ -82,28 +84,31 @@ def saying(*parts: bytes) -> Iterator[TimedConnection]:
 
 
 def test_an_answer_of_known_length_is_read_to_its_end() -> None:
-    with saying(b"HTTP/1.1 200 OK\r\nContent-Le", b"ngth: 4\r\n\r\nab", b"cd") as connection:
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Le", b"ngth: 4\r\n\r\nab", b"cd") as connection:
         for _ in range(2):
             answer = connection.get("/x")
             assert (answer.status, answer.body) == (200, b"abcd")
             assert answer.milliseconds > 0
 
 
-def test_an_answer_in_chunks_is_put_together() -> None:
+def test_a_chunked_answer_is_joined() -> None:
     head = b"HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n"
-    with saying(head + b"3\r\nabc\r\n", b"a\r\n0123", b"456789\r\n0\r", b"\n\r\n") as connection:
+    with answering(head + b"3\r\nabc\r\n", b"a\r\n0123", b"456789\r\n0\r", b"\n\r\n") as connection:
         for _ in range(2):
             answer = connection.get("/x")
             assert (answer.status, answer.body) == (503, b"abc0123456789")
 
 
 def test_an_empty_answer_in_chunks_is_one() -> None:
-    with saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n") as connection:
+    with answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n") as connection:
         assert connection.get("/x").body == b""
 
 
 def test_a_response_without_a_length_is_refused() -> None:
-    with saying(b"HTTP/1.1 200 OK\r\n\r\n") as connection, pytest.raises(NotAnswered, match="neither Content-Length"):
+    with (
+        answering(b"HTTP/1.1 200 OK\r\n\r\n") as connection,
+        pytest.raises(NotAnswered, match="neither Content-Length"),
+    ):
         connection.get("/x")
 
 
@@ -126,9 +131,9 @@ def test_an_answer_that_breaks_off_is_refused() -> None:
         thread.join()
 
 
-def test_percentiles_are_the_middle_and_the_hundredth_part() -> None:
-    taken = LookupCost.of([float(number) for number in range(200, 0, -1)], 0.5)
-    assert (taken.p50_ms, taken.p99_ms, taken.cpu_ms) == (101.0, 199.0, 2.5)
+def test_percentiles_are_the_median_and_p99() -> None:
+    cost = LookupCost.of([float(number) for number in range(200, 0, -1)], 0.5)
+    assert (cost.p50_ms, cost.p99_ms, cost.cpu_ms) == (101.0, 199.0, 2.5)
     assert LookupCost.of([7.0], None) == LookupCost(7.0, 7.0, None)
 
 
@@ -152,9 +157,9 @@ def test_without_a_peer_its_columns_are_missing() -> None:
 
 
 def test_the_report_is_json_too() -> None:
-    told = json_value(report(LookupCost(3.0, 4.0, 5.0)))
-    assert isinstance(told, dict)
-    assert told["lookups"] == [
+    document = json_value(report(LookupCost(3.0, 4.0, 5.0)))
+    assert isinstance(document, dict)
+    assert document["lookups"] == [
         {
             "what": "series, 1 key",
             "requests": 200,
@@ -176,5 +181,5 @@ def test_the_report_is_json_too() -> None:
         (70.0, 200),
     ],
 )
-def test_quick_look_ups_get_more_requests(warm_up_s: float, turns: int) -> None:
+def test_fast_lookups_get_more_requests(warm_up_s: float, turns: int) -> None:
     assert QueryOptions(1000, requests=200).request_count(warm_up_s) == turns

@@ -71,7 +71,7 @@ def test_phases_and_the_processs_start_make_up_the_total() -> None:
 
 
 def test_rates_are_over_all_of_the_time_until_the_samples_are_stored() -> None:
-    assert [one.samples_per_second for one in REPORT.lag_starts] == [1_250_000, 500_000]
+    assert [start.samples_per_second for start in REPORT.lag_starts] == [1_250_000, 500_000]
     assert REPORT.warm_replays[0].samples_per_second == 800_000
 
 
@@ -108,7 +108,7 @@ def test_a_session_that_had_to_start_first_is_not_hidden() -> None:
     assert [line for line in lines(REPORT) if "includes the start of a session" in line]
 
 
-def test_a_part_that_was_not_run_has_no_table() -> None:
+def test_a_skipped_part_has_no_table() -> None:
     assert len(tables(replace(REPORT, index_starts=()))) == 2
     (only,) = tables(replace(REPORT, lag_starts=(), warm_replays=()))
     assert only.columns[:2] == ("series", "local copy")
@@ -128,7 +128,7 @@ def test_the_picture_of_one_part_has_only_that() -> None:
 
 
 def test_the_report_is_a_json_document() -> None:
-    told = json.loads(json.dumps(asdict(REPORT), allow_nan=False))
-    assert told["index_starts"][1]["start"]["recovering_index"] == 8.25
-    assert told["lag_starts"][0]["reader"] == "direct"
-    assert told["warm_replays"][0]["seconds"] == 12.5
+    document = json.loads(json.dumps(asdict(REPORT), allow_nan=False))
+    assert document["index_starts"][1]["start"]["recovering_index"] == 8.25
+    assert document["lag_starts"][0]["reader"] == "direct"
+    assert document["warm_replays"][0]["seconds"] == 12.5

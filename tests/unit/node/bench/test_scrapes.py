@@ -53,11 +53,11 @@ def test_records_have_as_many_series_as_the_fleets(scraped: list[Columns]) -> No
 def test_the_official_implementation_reads_the_same_as_ours(scraped: list[Columns]) -> None:
     bodies = list(Scrapes(SERIES, BEGIN).next())
     requests = [WriteRequest.FromString(decompress(body, limit=1 << 25)) for body in bodies]
-    series = [one for request in requests for one in request.timeseries]
-    assert [[(label.name, label.value) for label in one.labels] for one in series[:3]] == [
+    series = [each for request in requests for each in request.timeseries]
+    assert [[(label.name, label.value) for label in each.labels] for each in series[:3]] == [
         labels_of(n) for n in range(3)
     ]
-    samples = [(one.samples[0].timestamp, one.samples[0].value) for one in series]
+    samples = [(each.samples[0].timestamp, each.samples[0].value) for each in series]
     assert samples == list(zip(scraped[0].time.tolist(), scraped[0].value.tolist(), strict=True))
 
 
@@ -69,7 +69,7 @@ def test_bodies_have_the_current_values_of_the_fleet_in_their_series() -> None:
         assert np.ptp(columns.time - scrapes._offsets) <= 4
 
 
-def test_targets_are_scraped_at_their_own_moments_every_interval(scraped: list[Columns]) -> None:
+def test_each_target_is_scraped_at_its_own_offset_in_every_interval(scraped: list[Columns]) -> None:
     targets = np.arange(SERIES) // SHARED_BY_1K
     base = scraped[0].time
     assert (base >= BEGIN).all()
@@ -77,18 +77,18 @@ def test_targets_are_scraped_at_their_own_moments_every_interval(scraped: list[C
     for number, columns in enumerate(scraped):
         passed = columns.time - base - number * INTERVAL_MS
         assert np.abs(passed[targets % 2 == 0]).max() <= 4
-        assert not passed[targets % 2 == 1].any(), "these have no jitter"
+        assert not passed[targets % 2 == 1].any(), "these targets have no jitter"
     moments = {int(target): base[targets == target] for target in np.unique(targets)}
     assert np.ptp(moments[1]) == 0
     assert 0 < np.ptp(moments[0]) <= 4
-    assert len({int(some[0]) // 5 for some in moments.values()}) > 1
+    assert len({int(times[0]) // 5 for times in moments.values()}) > 1
 
 
 def test_half_of_the_series_are_counters_which_never_fall(values: np.ndarray) -> None:
     steps = np.diff(values, axis=0)
-    whole = (values == np.rint(values)).all(axis=0)
-    moves = (steps != 0).any(axis=0)
-    counters = whole & moves
+    integral = (values == np.rint(values)).all(axis=0)
+    changing = (steps != 0).any(axis=0)
+    counters = integral & changing
     assert 0.4 < counters.mean() < 0.6
     assert (steps[:, counters] >= 0).all()
 
@@ -99,20 +99,20 @@ def test_gauges_have_two_decimals_and_some_series_never_change(values: np.ndarra
     assert 0.3 < gauges.mean() < 0.5
     assert np.array_equal(values[:, gauges], np.round(values[:, gauges], 2))
     assert (steps[:, gauges] < 0).any()
-    still = (steps == 0).all(axis=0)
-    assert 0.05 < still.mean() < 0.2
+    constant = (steps == 0).all(axis=0)
+    assert 0.05 < constant.mean() < 0.2
 
 
 def test_each_run_has_the_same_bytes(scraped: list[Columns]) -> None:
-    one, other = Scrapes(SERIES, BEGIN), Scrapes(SERIES, BEGIN)
+    first, second = Scrapes(SERIES, BEGIN), Scrapes(SERIES, BEGIN)
     for _ in range(2):
-        assert list(one.next()) == list(other.next())
-    again = Scrapes(SERIES, BEGIN)
-    assert np.array_equal(columns_of(again).value.view(np.uint64), scraped[0].value.view(np.uint64))
+        assert list(first.next()) == list(second.next())
+    third = Scrapes(SERIES, BEGIN)
+    assert np.array_equal(columns_of(third).value.view(np.uint64), scraped[0].value.view(np.uint64))
 
 
 @pytest.mark.parametrize("series", [1, SERIES_A_RECORD, SERIES_A_RECORD + 1])
-def test_any_number_of_series_will_do(series: int) -> None:
+def test_any_number_of_series_is_possible(series: int) -> None:
     scrapes = Scrapes(series, BEGIN)
     for _ in range(2):
         assert len(columns_of(scrapes).time) == series

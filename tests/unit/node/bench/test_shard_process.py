@@ -20,16 +20,16 @@ pytestmark = pytest.mark.unit
 
 Start = Callable[..., ShardProcess]
 
-# What each program begins with: a way to say its status, whole.
+# The beginning of each program: a function that writes its status atomically.
 SAY = """
 import json, os, signal, sys
 path = sys.argv[sys.argv.index("--status-file") + 1]
-def say(**status):
+def write_status(**status):
     with open(path + ".new", "w") as file:
         json.dump(status, file)
     os.replace(path + ".new", path)
 """
-WAITS = "\nsay(phase='active')\nwhile True: signal.pause()\n"
+WAITS = "\nwrite_status(phase='active')\nwhile True: signal.pause()\n"
 
 
 @pytest.fixture
@@ -66,24 +66,24 @@ def test_it_is_the_command_for_its_shard_with_its_settings_and_its_status_file(s
 
 
 def test_its_status_is_the_one_that_it_wrote_last(start: Start) -> None:
-    process = start("say(phase='acquiring')\nsay(phase='active', keys=7)")
+    process = start("write_status(phase='acquiring')\nwrite_status(phase='active', keys=7)")
     process.wait()
     assert process.status() == {"phase": "active", "keys": 7}
 
 
-def test_the_status_of_a_previous_process_is_not_its_own(start: Start, tmp_path: Path) -> None:
+def test_the_status_of_a_previous_process_is_ignored(start: Start, tmp_path: Path) -> None:
     (tmp_path / "shard-3.json").write_text('{"phase": "active"}', encoding="utf-8")
     process = start("while True: signal.pause()")
     assert process.status() == {}
 
 
-def test_waiting_ends_with_the_status_in_which_the_condition_holds(start: Start) -> None:
-    process = start(f"say(phase='acquiring'){WAITS}")
+def test_waiting_ends_with_the_status_that_meets_the_condition(start: Start) -> None:
+    process = start(f"write_status(phase='acquiring'){WAITS}")
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
 
 def test_a_process_that_ended_is_reported_with_its_code_and_the_end_of_its_log(start: Start) -> None:
-    process = start("for line in range(40): print('line', line)\nsay(phase='failed')\nsys.exit(4)")
+    process = start("for line in range(40): print('line', line)\nwrite_status(phase='failed')\nsys.exit(4)")
     with pytest.raises(CommandEnded) as caught:
         process.wait_for("it is active", is_active)
     assert caught.value.message == (
@@ -99,7 +99,7 @@ def test_its_standard_error_is_in_its_log(start: Start) -> None:
 
 
 def test_a_process_that_times_out_is_reported_with_its_status(start: Start) -> None:
-    process = start("say(phase='replaying')\nprint('still here', flush=True)\nwhile True: signal.pause()")
+    process = start("write_status(phase='replaying')\nprint('still here', flush=True)\nwhile True: signal.pause()")
     process.wait_for("it replays", lambda one: one["phase"] == "replaying")
     assert wait_until(lambda: "still here" in process.log_text(), timeout=60, clock=SystemClock())
     process._clock = ManualClock()
@@ -110,25 +110,25 @@ def test_a_process_that_times_out_is_reported_with_its_status(start: Start) -> N
 
 
 def test_the_last_status_counts_even_after_it_has_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = start("say(phase='active')")
+    process = start("write_status(phase='active')")
     process.wait()
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
-    # Said between the look at its status and the look at its process.
-    looks = iter([{}, {"phase": "active"}])
-    monkeypatch.setattr(process, "status", lambda: next(looks))
+    # Written between reading its status and checking its process.
+    statuses = iter([{}, {"phase": "active"}])
+    monkeypatch.setattr(process, "status", lambda: next(statuses))
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
 
-def test_a_condition_that_held_once_is_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_condition_that_was_met_once_is_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     process = start(WAITS)
-    looks = iter([{"phase": "active"}, {"phase": "fenced"}])
-    monkeypatch.setattr(process, "status", lambda: next(looks))
+    statuses = iter([{"phase": "active"}, {"phase": "fenced"}])
+    monkeypatch.setattr(process, "status", lambda: next(statuses))
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
 
 ENDS = """
 def end(number, _):
-    say(phase='stopped', signal=number)
+    write_status(phase='stopped', signal=number)
     sys.exit(0)
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, end)
@@ -161,7 +161,7 @@ def state_of(process: ShardProcess) -> str:
     return Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
 
 
-def test_it_does_nothing_while_it_is_suspended_and_continues_afterwards(start: Start) -> None:
+def test_it_makes_no_progress_while_it_is_suspended_and_continues_afterwards(start: Start) -> None:
     process = start(ENDS + WAITS)
     process.wait_for("it is active", is_active)
 

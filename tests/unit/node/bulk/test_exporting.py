@@ -30,12 +30,12 @@ def dataset(*, hours: int, partitions: int = 2, present: int = START + 2 * DAY, 
         for shard in (0, 1):
             stored.write(shard, bucket, [])
     manifests = stored.manifests()
-    found = [manifests.get(shard) for shard in range(partitions)]
-    return StoredDataset(DATASET, Cutting(HOUR, 0), GROUPS, found, known_since, present)
+    rows = [manifests.get(shard) for shard in range(partitions)]
+    return StoredDataset(DATASET, Cutting(HOUR, 0), GROUPS, rows, known_since, present)
 
 
 def not_ready(stored: StoredDataset, start: int, end: int) -> list[int]:
-    return [(parse_period(one.period).start - START) // HOUR for one in hours_not_ready(stored, start, end)]
+    return [(parse_period(readiness.period).start - START) // HOUR for readiness in hours_not_ready(stored, start, end)]
 
 
 def test_hours_that_are_stored_are_ready_and_later_ones_are_not() -> None:
@@ -56,11 +56,11 @@ def test_hours_before_the_first_record_are_no_obstacle_unless_rows_may_have_expi
     assert not_ready(dataset(hours=2, known_since=START - 2 * HOUR), *before) == [-3]
 
 
-def test_an_hour_that_is_not_over_is_not_ready() -> None:
+def test_an_hour_that_has_not_ended_is_not_ready() -> None:
     assert not_ready(dataset(hours=2, present=START + HOUR + 1), START, START + 2 * HOUR) == [1]
 
 
-def test_exports_are_opened_elsewhere_by_a_value_that_travels(tmp_path: Path) -> None:
+def test_exports_are_opened_in_other_processes_by_a_pickled_opener(tmp_path: Path) -> None:
     path = write_settings(
         tmp_path / "s.toml",
         {
@@ -70,6 +70,6 @@ def test_exports_are_opened_elsewhere_by_a_value_that_travels(tmp_path: Path) ->
         },
     )
     opener = kind_openers(load_settings(path, {}))[EXPORT]
-    there = pickle.loads(pickle.dumps(opener))  # noqa: S301 - our own
-    assert there == opener
-    assert isinstance(there(ManualClock()), ExportKind)
+    unpickled = pickle.loads(pickle.dumps(opener))  # noqa: S301 - our own
+    assert unpickled == opener
+    assert isinstance(unpickled(ManualClock()), ExportKind)

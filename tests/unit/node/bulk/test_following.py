@@ -25,24 +25,24 @@ HOUR = 3_600_000
 DAY = 24 * HOUR
 
 
-class Ticking(ManualClock):
+class CallingClock(ManualClock):
     """A clock that calls a function at each sleep."""
 
-    def __init__(self, *then: Callable[[], None]) -> None:
+    def __init__(self, *on_sleep: Callable[[], None]) -> None:
         super().__init__(NOW)
-        self.then = list(then)
+        self.on_sleep = list(on_sleep)
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
-        assert self.then, "it sleeps once more than was expected"
-        self.then.pop(0)()
+        assert self.on_sleep, "there was an unexpected sleep"
+        self.on_sleep.pop(0)()
 
 
-class Followed:
-    """A job of seven parts, and the progress that was shown."""
+class FollowedJob:
+    """A job of seven parts, and the displayed progress."""
 
     def __init__(self, state: BulkJobState = BulkJobState.RUNNING) -> None:
-        self.clock = Ticking()
+        self.clock = CallingClock()
         self.board = BulkBoard(MemoryStore(MemoryServer(self.clock)), "metrics", self.clock)
         job = bulk_job("a", state)
         self.board.add(job, job_parts(job, [JobState.PENDING] * 7))
@@ -50,23 +50,23 @@ class Followed:
         self.step = Step("Job a")
 
     def end(self, part: int, records: int) -> None:
-        """A part is done."""
+        """Complete a part."""
         self.shown.append((self.step.fraction, self.step.note))
         before = self.board.parts(self.board.job("a"))[part]
         counts = Counts(records=records, bad=1)
         done = replace(before, state=JobState.DONE, counts=AttemptCounts(counts, counts).to_json(), epoch=1)
         assert self.board.replace(before, done)
 
-    def turn(self, state: BulkJobState) -> None:
-        self.board.change(self.board.job("a"), lambda one: replace(one, state=state, version=one.version + 1))
+    def set_state(self, state: BulkJobState) -> None:
+        self.board.change(self.board.job("a"), lambda job: replace(job, state=state, version=job.version + 1))
 
 
 @pytest.mark.parametrize("end", [BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.PAUSED])
-def test_a_job_is_followed_until_nothing_of_it_can_be_done_now(end: BulkJobState) -> None:
-    followed = Followed()
-    followed.clock.then = [
+def test_a_job_is_followed_until_no_part_can_be_run_now(end: BulkJobState) -> None:
+    followed = FollowedJob()
+    followed.clock.on_sleep = [
         *(lambda part=part: followed.end(part, 1000) for part in range(7)),
-        lambda: followed.turn(end),
+        lambda: followed.set_state(end),
     ]
     status = follow(followed.board, "a", followed.step, followed.clock, stop=threading.Event())
     assert (status.state, status.parts_done) == (end, 7)
@@ -76,23 +76,23 @@ def test_a_job_is_followed_until_nothing_of_it_can_be_done_now(end: BulkJobState
 
 
 def test_it_ends_when_it_is_interrupted() -> None:
-    followed, stop = Followed(), threading.Event()
-    followed.clock.then = [stop.set]
+    followed, stop = FollowedJob(), threading.Event()
+    followed.clock.on_sleep = [stop.set]
     assert follow(followed.board, "a", followed.step, followed.clock, stop=stop).state is BulkJobState.RUNNING
 
 
-def test_a_store_that_does_not_answer_for_a_while_is_waited_for_and_a_missing_job_is_not() -> None:
-    followed = Followed(BulkJobState.DONE)
-    trouble = [Retryable("no host answers")]
-    found = followed.board.job
+def test_a_temporarily_unresponsive_store_is_waited_for_and_a_missing_job_is_not() -> None:
+    followed = FollowedJob(BulkJobState.DONE)
+    errors = [Retryable("no host answers")]
+    find_job = followed.board.job
 
     def job(name: str) -> BulkJob:
-        if trouble:
-            raise trouble[0]
-        return found(name)
+        if errors:
+            raise errors[0]
+        return find_job(name)
 
     followed.board.job = job  # type: ignore[method-assign]
-    followed.clock.then = [lambda: None, trouble.clear]
+    followed.clock.on_sleep = [lambda: None, errors.clear]
     assert follow(followed.board, "a", followed.step, followed.clock, stop=threading.Event()).job == "a"
     assert "no host answers" not in followed.step.note
     with pytest.raises(NoSuchJob):
@@ -120,11 +120,11 @@ def test_no_rate_is_shown_before_it_is_known_and_a_lost_attempt_restarts_it() ->
     assert (rate.records_per_second, rate.seconds_left) == (None, None)
 
 
-@pytest.mark.parametrize(("left", "warned"), [(DAY + 1, False), (DAY, True), (2 * HOUR, True), (-HOUR, True)])
-def test_an_expiry_is_announced_a_day_before(left: int, *, warned: bool) -> None:
-    job = bulk_job("a", BulkJobState.PAUSED, idle_since=NOW + left - 5 * DAY, expires_after=5 * DAY)
+@pytest.mark.parametrize(("time_left", "warned"), [(DAY + 1, False), (DAY, True), (2 * HOUR, True), (-HOUR, True)])
+def test_an_expiry_is_announced_a_day_before(time_left: int, *, warned: bool) -> None:
+    job = bulk_job("a", BulkJobState.PAUSED, idle_since=NOW + time_left - 5 * DAY, expires_after=5 * DAY)
     warning = JobSummary.of_job(job, ()).expiry_warning(NOW)
     assert bool(warning) == warned
-    if left == 2 * HOUR:
+    if time_left == 2 * HOUR:
         assert warning == "Job a is paused and will be cancelled in 2 h 00 min: `strandline job resume a`"
     assert JobSummary.of_job(bulk_job("a"), ()).expiry_warning(NOW) == ""

@@ -60,12 +60,12 @@ def plan(tmp_path: Path) -> ImportPlan:
     return plan_import([str(tmp_path / "data.csv")], import_options(SETTINGS, Format.CSV, mapping, NOW))
 
 
-def test_what_shards_would_purge_or_drop_is_not_imported(plan: ImportPlan) -> None:
+def test_samples_that_shards_would_purge_or_drop_are_not_imported(plan: ImportPlan) -> None:
     assert (plan.spec.times.first, plan.spec.times.last) == (NOW - DAY, NOW + 5 * 60_000)
 
 
 @pytest.mark.parametrize("content", [None, b"no = toml = at all", b"\xff\xfe"])
-def test_a_mapping_that_can_t_be_read_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_mapping_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "mapping.toml"
     if content is not None:
         path.write_bytes(content)
@@ -73,35 +73,35 @@ def test_a_mapping_that_can_t_be_read_is_refused_by_name(tmp_path: Path, content
         read_mapping(path)
 
 
-def test_a_preview_shows_samples_and_what_is_bad(plan: ImportPlan) -> None:
-    shown = preview(plan, 10)
-    assert [(labels, time, value) for labels, time, value in shown.samples] == [
+def test_a_preview_shows_samples_and_bad_records(plan: ImportPlan) -> None:
+    printed = preview(plan, 10)
+    assert [(labels, time, value) for labels, time, value in printed.samples] == [
         ('{__name__="cpu", host="a"}', NOW, 1.5),
         ('{__name__="cpu", host="c"}', NOW + 1, 3.0),
     ]
-    assert [one.record.line for one in shown.bad_lines] == [3], "the header is a line of the file"
+    assert [line.record.line for line in printed.bad_lines] == [3], "the header is a line of the file"
     assert len(preview(plan, 1).samples) == 1
-    assert shown.blocks()
+    assert printed.blocks()
 
 
-def test_what_a_bad_record_holds_does_nothing_to_a_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_a_bad_record_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_bytes(b"\x1b[2J\x07 {no json\n")
-    shown = preview(plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW)), 3)
-    assert shown.bad_lines[0].record.excerpt.startswith("\x1b")
-    table = shown.blocks()[1]
+    printed = preview(plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW)), 3)
+    assert printed.bad_lines[0].record.excerpt.startswith("\x1b")
+    table = printed.blocks()[1]
     assert isinstance(table, Table)
     assert table.rows[0][-1] == r"\x1b[2J\x07 {no json"
 
 
-def test_null_values_show_in_the_plan_and_in_the_status_and_are_no_errors(
+def test_null_values_are_counted_in_the_plan_and_in_the_status_and_are_no_errors(
     tmp_path: Path, board: BulkBoard, clock: ManualClock
 ) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text(f'{{"metric":{{"a":"b"}},"values":[1,null,null],"timestamps":[{NOW},{NOW - 1},{NOW - 2}]}}\n')
     plan = plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW))
-    shown = [str(block) for block in PlanReport.of(plan, estimate_import(plan, clock)).blocks()]
-    assert "In these pieces, 2 values are null: not imported, not errors." in shown
+    printed = [str(block) for block in PlanReport.of(plan, estimate_import(plan, clock)).blocks()]
+    assert "In these pieces, 2 values are null: not imported, not errors." in printed
     job = add_job(SETTINGS, board, planned_import(plan), clock)
     done = replace(board.parts(job)[0], outcome=PartOutcome(Counts(records=1, samples=1), nulls=1).to_json())
     status = JobStatus.of(job, [done])
@@ -128,14 +128,14 @@ def test_a_rate_bounds_how_fast_an_import_can_be(plan: ImportPlan) -> None:
     assert [PlanReport.of(plan, estimate, rate).seconds for rate in (None, 100.0, 10**6)] == [2.0, 10.0, 2.0]
 
 
-def test_jobs_must_end_a_day_before_brokers_forget_them() -> None:
+def test_jobs_must_end_a_day_before_their_transactional_ids_expire() -> None:
     require_offset_retention(Settings(jobs={"expiry": "6d"}), 7 * DAY)
     with pytest.raises(ExpiryTooLong, match=r"jobs\.expiry is 6d.* 6 days .*offsets\.retention\.minutes") as caught:
         require_offset_retention(Settings(jobs={"expiry": "6d"}), 6 * DAY)
     assert caught.value.exit_code == ExitCode.USAGE
 
 
-def test_a_job_is_there_with_all_its_parts(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
+def test_a_job_is_created_with_all_its_parts(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
     job = add_job(SETTINGS, board, planned_import(plan), clock)
     assert job.job.startswith("20270115T080000Z-")
     assert board.job(job.job) == job

@@ -17,7 +17,7 @@ from strandline.store.bulk_jobs import BulkJob, BulkPart
 pytestmark = pytest.mark.unit
 
 
-def test_an_export_has_written_files_and_landed_nothing() -> None:
+def test_an_export_reports_files_and_no_landed_samples() -> None:
     counts = Counts(records=12, samples=10, sent=1, bytes=2048)
     outcome = PartOutcome(counts, files=(FileWritten("a.parquet", 10, 2048, "ab"),))
     assert PartOutcome.from_json(outcome.to_json()) == outcome

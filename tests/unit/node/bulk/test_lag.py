@@ -18,23 +18,23 @@ pytestmark = pytest.mark.unit
 
 class Node:
     def __init__(self, *lags: float) -> None:
-        self.lags, self.is_there, self.asked = list(lags), True, 0
+        self.lags, self.is_reachable, self.requests = list(lags), True, 0
 
     def shard_lags(self) -> list[ShardLag]:
-        self.asked += 1
-        if not self.is_there:
+        self.requests += 1
+        if not self.is_reachable:
             raise NodeUnreachable("no node answers")
         return [ShardLag(shard, lag) for shard, lag in enumerate(self.lags)]
 
 
-def test_nothing_lands_while_a_shard_is_further_behind_than_allowed() -> None:
+def test_no_chunk_lands_while_a_shard_is_further_behind_than_allowed() -> None:
     node, clock = Node(0.0, 31.0), ManualClock()
     limit = LagLimit(node, 30, clock)
     assert limit.wait_s(1) > 0
     node.lags = [30.0, 0.0]
     # The lag is not requested for each chunk.
     assert limit.wait_s(1) > 0
-    assert node.asked == 1
+    assert node.requests == 1
     clock.sleep(limit.wait_s(1))
     assert limit.wait_s(1) == 0
     node.lags = [30.5]
@@ -42,47 +42,47 @@ def test_nothing_lands_while_a_shard_is_further_behind_than_allowed() -> None:
     assert limit.wait_s(1) > 0
 
 
-def test_where_no_node_answers_or_nothing_is_known_nothing_waits() -> None:
+def test_without_a_known_lag_parts_do_not_wait() -> None:
     node, clock = Node(100.0), ManualClock()
     limit = LagLimit(node, 30, clock)
     assert limit.wait_s(1) > 0
-    node.is_there = False
+    node.is_reachable = False
     clock.sleep(1)
     assert limit.wait_s(1) == 0
     assert LagLimit(Node(), 30, clock).wait_s(1) == 0
-    node.is_there = True
+    node.is_reachable = True
     clock.sleep(20)
     assert limit.wait_s(1) > 0
 
 
-def warnings_of(limit: LagLimit, clock: ManualClock, looks: int) -> int:
+def warnings_of(limit: LagLimit, clock: ManualClock, polls: int) -> int:
     with capture_logs() as lines:
-        for _ in range(looks):
+        for _ in range(polls):
             limit.wait_s(1)
             clock.sleep(20)
     return [line["log_level"] for line in lines].count("warning")
 
 
-def test_a_node_that_is_expected_and_does_not_answer_is_warned_of_once_each_time_it_goes() -> None:
+def test_an_expected_node_that_does_not_answer_gives_one_warning_per_outage() -> None:
     node, clock = Node(), ManualClock()
     limit = LagLimit(node, 30, clock)
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 1
-    node.is_there = True
+    node.is_reachable = True
     assert warnings_of(limit, clock, 1) == 0
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 1
 
 
-def test_a_worker_on_a_machine_without_a_node_logs_no_warning() -> None:
+def test_a_worker_without_an_expected_node_logs_no_warning() -> None:
     node, clock = Node(), ManualClock()
     limit = LagLimit(node, 30, clock, is_expected=False)
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 0
-    # One that answered once has gone.
-    node.is_there = True
+    # A node that answered once is unreachable again.
+    node.is_reachable = True
     assert warnings_of(limit, clock, 1) == 0
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 1
 
 
@@ -93,7 +93,7 @@ class SlowShard:
         self._clock, self._speed, self._at = clock, speed, clock.monotonic()
         self.landed: list[float] = []
         """The landing time of each record."""
-        self.read, self._end, self._unread, self._looked = 0.0, 0, 0, -math.inf
+        self.read, self._end, self._unread, self._end_read_at = 0.0, 0, 0, -math.inf
 
     def lag_s(self) -> float:
         """How long the oldest unread record has been waiting."""
@@ -104,8 +104,8 @@ class SlowShard:
 
     def shard_lags(self) -> list[ShardLag]:
         lag, now = self.lag_s(), self._clock.monotonic()
-        if now - self._looked >= 5:
-            self._end, self._looked = len(self.landed), now
+        if now - self._end_read_at >= 5:
+            self._end, self._end_read_at = len(self.landed), now
             self._unread = self._end - int(self.read)
         return [ShardLag(0, lag if self.read < self._end else 0.0, self._unread, int(self.read))]
 
@@ -117,7 +117,7 @@ def test_the_lag_stays_under_the_limit_however_fast_a_job_could_land(times: floa
     limit, lags, waited = LagLimit(shard, 30, clock), list[float](), 0.0
     while clock.monotonic() < 400:
         while (wait := limit.wait_s(1)) > 0:
-            # A little at a time, to see every lag.
+            # In short steps, to record the lag frequently.
             clock.sleep(min(wait, 0.25))
             waited += min(wait, 0.25)
             lags.append(shard.lag_s())
@@ -125,7 +125,7 @@ def test_the_lag_stays_under_the_limit_however_fast_a_job_could_land(times: floa
         shard.landed.append(clock.monotonic())
         lags.append(shard.lag_s())
     assert max(lags) < 30
-    # The shard is kept busy, and a job that lands slower than it reads never waits.
+    # The shard is always busy, and a job that lands slower than the shard reads never waits.
     assert (waited > 0) == (times > 1)
     assert shard.read > 0.95 * 400 * min(speed, speed * times)
 

@@ -77,6 +77,6 @@ def test_options_replace_keys_of_the_file_and_leave_the_others() -> None:
         (MappingOptions("cpu"), Format.JSONL, "jsonl does not use a mapping"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(options: MappingOptions, format_: Format, fault: str) -> None:
+def test_invalid_mapping_options_are_refused(options: MappingOptions, format_: Format, fault: str) -> None:
     with pytest.raises(MappingOptionUnusable, match=fault):
         options.applied_to({}, format_)

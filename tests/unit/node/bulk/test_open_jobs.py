@@ -59,28 +59,28 @@ def planned(file: Path, clock: ManualClock, **mapping: object) -> PlannedJob:
 
 
 def set_state(board: BulkBoard, job: BulkJob, state: BulkJobState) -> None:
-    board.change(job, lambda one: replace(one, state=state, version=one.version + 1))
+    board.change(job, lambda open_one: replace(open_one, state=state, version=open_one.version + 1))
 
 
 def test_a_repeated_import_is_continued(board: BulkBoard, clock: ManualClock, file: Path) -> None:
     assert open_job(board, planned(file, clock)) is None
     job = add_job(SETTINGS, board, planned(file, clock), clock)
     clock.sleep(3_600)
-    again = planned(file, clock)
-    assert again.plan_hash != job.plan_hash
+    repeated = planned(file, clock)
+    assert repeated.plan_hash != job.plan_hash
     for state in (BulkJobState.PLANNED, BulkJobState.RUNNING, BulkJobState.COMPLETING):
         set_state(board, board.job(job.job), state)
-        found = open_job(board, again)
-        assert found is not None
-        assert found.job == job.job
+        identical = open_job(board, repeated)
+        assert identical is not None
+        assert identical.job == job.job
 
 
 def test_an_import_is_the_same_at_any_rate(board: BulkBoard, clock: ManualClock, file: Path) -> None:
     job = add_job(SETTINGS, board, planned(file, clock), clock, 500.0)
     assert rate_of(board.job(job.job)) == 500.0
-    found = open_job(board, planned(file, clock))
-    assert found is not None
-    assert found.job == job.job
+    identical = open_job(board, planned(file, clock))
+    assert identical is not None
+    assert identical.job == job.job
 
 
 @pytest.mark.parametrize("state", ENDED)
@@ -91,7 +91,10 @@ def test_an_ended_job_does_not_count(board: BulkBoard, clock: ManualClock, file:
 
 def test_a_job_that_is_being_cancelled_does_not_count(board: BulkBoard, clock: ManualClock, file: Path) -> None:
     job = add_job(SETTINGS, board, planned(file, clock), clock)
-    board.change(board.change(job, lambda one: begin(one, 1)), lambda one: request_stop(one, Wanted.CANCELLED, 2))
+    board.change(
+        board.change(job, lambda open_one: begin(open_one, 1)),
+        lambda open_one: request_stop(open_one, Wanted.CANCELLED, 2),
+    )
     assert open_job(board, planned(file, clock)) is None
 
 
@@ -116,20 +119,20 @@ def test_another_mapping_or_file_is_another_job(board: BulkBoard, clock: ManualC
     assert open_job(board, planned(file, clock)) is None
 
 
-def sent(at: int, **changes: object) -> PlannedSend:
+def planned_send(at: int, **changes: object) -> PlannedSend:
     spec = SendSpec("up", "alerts", TimeRange(at - 300_000, at), {"value": "{host}"}, ControlSample(0.0))
     return PlannedSend(spec, 3, **changes)  # type: ignore[arg-type]
 
 
-def test_series_are_not_sent_twice_because_the_moment_was_left_out(board: BulkBoard, clock: ManualClock) -> None:
-    job = add_job(SETTINGS, board, sent(1_000_000).job(), clock)
-    # There are more series by now, so the plan has more parts.
-    found = open_job(board, replace(sent(2_000_000), parts=5).job())
-    assert found is not None
-    assert found.job == job.job
-    assert open_job(board, sent(2_000_000, is_at_fixed=True).job()) is None
-    assert open_job(board, sent(1_000_000, is_at_fixed=True).job()) is not None
-    assert open_job(board, sent(2_000_000, due_at=5).job()) is None
+def test_a_send_job_without_an_explicit_time_is_continued(board: BulkBoard, clock: ManualClock) -> None:
+    job = add_job(SETTINGS, board, planned_send(1_000_000).job(), clock)
+    # There are more series now, so that the plan has more parts.
+    identical = open_job(board, replace(planned_send(2_000_000), parts=5).job())
+    assert identical is not None
+    assert identical.job == job.job
+    assert open_job(board, planned_send(2_000_000, is_at_fixed=True).job()) is None
+    assert open_job(board, planned_send(1_000_000, is_at_fixed=True).job()) is not None
+    assert open_job(board, planned_send(2_000_000, due_at=5).job()) is None
 
 
 def exported(**changes: object) -> ExportSpec:
@@ -140,10 +143,10 @@ def exported(**changes: object) -> ExportSpec:
 @pytest.mark.parametrize(
     ("change", "is_same"),
     [
-        (lambda one: one, True),
-        (lambda one: replace(one, to="/other"), False),
-        (lambda one: replace(one, selector="down"), False),
-        (lambda one: replace(one, end=10), False),
+        (lambda open_one: open_one, True),
+        (lambda open_one: replace(open_one, to="/other"), False),
+        (lambda open_one: replace(open_one, selector="down"), False),
+        (lambda open_one: replace(open_one, end=10), False),
     ],
 )
 def test_an_identical_export_is_continued(

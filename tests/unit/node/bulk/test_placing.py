@@ -25,9 +25,9 @@ def packed(size: int) -> str:
         (sources(SPARK_FROM_BYTES), Placement.SPARK),
         (sources(SPARK_FROM_BYTES - 1), Placement.PROCESS),
         ([], Placement.PROCESS),
-        # Many small files are little work.
+        # Many small files need little work.
         ([one for name in range(1_000) for one in sources(1_000, f"{name}.csv")], Placement.PROCESS),
-        # Compressed files hold more than they show, and a single part has nothing to run beside.
+        # Compressed files contain more than their size indicates, and a single part can't run in parallel.
         ([packed(SPARK_FROM_BYTES // 8), packed(1)], Placement.SPARK),
         ([packed(SPARK_FROM_BYTES)], Placement.PROCESS),
     ],

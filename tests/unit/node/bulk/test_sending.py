@@ -67,7 +67,7 @@ def test_series_are_divided_into_equal_ranges_of_their_hashes(node: FakeNode) ->
     ranges = [HashRange.from_json(source) for source in planned.sources]
     assert (ranges[0].first, ranges[-1].last) == (0, HASHES - 1)
     assert all(later.first == former.last + 1 for former, later in itertools.pairwise(ranges))
-    lengths = {one.last - one.first for one in ranges}
+    lengths = {each.last - each.first for each in ranges}
     assert max(lengths) - min(lengths) <= 1
     spec = SendSpec.from_json(planned.spec)
     assert (spec.window.first, spec.window.last, spec.topic) == (NOW - 300_000, NOW, "alerts")
@@ -76,30 +76,30 @@ def test_series_are_divided_into_equal_ranges_of_their_hashes(node: FakeNode) ->
     )
 
 
-def test_there_is_a_job_for_each_offset_that_occurs_and_zones_are_in_one_each(node: FakeNode) -> None:
+def test_there_is_one_job_per_utc_offset_and_each_zone_is_in_one(node: FakeNode) -> None:
     local = {"zone_label": "tz", "local_time": LocalTime(9, 0)}
     plan = plan_send(settings(node), options(**local), ManualClock(NOW))
-    jobs = [(one.offset, (one.due_at - NOW) // HOUR, one.spec.zones.zones) for one in plan.jobs if one.spec.zones]
+    jobs = [(each.offset, (each.due_at - NOW) // HOUR, each.spec.zones.zones) for each in plan.jobs if each.spec.zones]
     assert jobs == [
         (-12, 9, ("Etc/GMT+12",)),
         (5, 16, ("Asia/Kathmandu",)),
         (1, 20, ("Europe/Berlin", "Europe/Paris")),
     ]
     assert plan.unknown_zones == ("", "Mars")
-    # The first one sees all series, to count those that belong to no job; the others only their own.
-    assert [one.spec.selector for one in plan.jobs] == [
+    # The first job reads all series, to count those that belong to no job; the others read only their own.
+    assert [each.spec.selector for each in plan.jobs] == [
         "up",
         'up{tz=~"Asia/Kathmandu"}',
         'up{tz=~"Europe/Berlin|Europe/Paris"}',
     ]
-    assert [one.spec.zones.counts_others for one in plan.jobs if one.spec.zones] == [True, False, False]
-    shown = SendPlanReport.of(plan).blocks()
-    assert "UTC-12:00" in str(shown[0])
-    assert "Mars" in str(shown)
+    assert [each.spec.zones.counts_others for each in plan.jobs if each.spec.zones] == [True, False, False]
+    blocks = SendPlanReport.of(plan).blocks()
+    assert "UTC-12:00" in str(blocks[0])
+    assert "Mars" in str(blocks)
 
 
 @pytest.mark.parametrize(
-    ("selector", "wanted"),
+    ("selector", "expected"),
     [
         ("up", 'up{tz=~"Etc/GMT[+]5"}'),
         ("up{}", 'up{tz=~"Etc/GMT[+]5"}'),
@@ -107,18 +107,18 @@ def test_there_is_a_job_for_each_offset_that_occurs_and_zones_are_in_one_each(no
         ('up{a="b",}', 'up{a="b",tz=~"Etc/GMT[+]5"}'),
     ],
 )
-def test_a_selector_is_narrowed_to_zones(selector: str, wanted: str) -> None:
-    assert narrowed(selector, "tz", ["Etc/GMT+5"]) == wanted
+def test_a_selector_is_narrowed_to_zones(selector: str, expected: str) -> None:
+    assert narrowed(selector, "tz", ["Etc/GMT+5"]) == expected
 
 
-def test_plans_that_can_t_work_are_refused(node: FakeNode, tmp_path: Path) -> None:
+def test_invalid_plans_are_refused(node: FakeNode, tmp_path: Path) -> None:
     chosen, clock = settings(node, events_folder=str(tmp_path)), ManualClock(NOW)
     with pytest.raises(SendRefused, match="is the dataset's own topic"):
         plan_send(chosen, options(topic=chosen.dataset.topic_name), clock)
     node.data("/api/v1/strandline/cardinality", {"series": 550_000})
     with pytest.raises(SendRefused, match=r"would have about 275,000 series, over the limit of 100,000"):
         plan_send(chosen, options(control=ControlSample(0.5)), clock)
-    # As many parts as the rows of the store need for their control series.
+    # The number of parts depends on the size of the control series in the store's rows.
     assert plan_send(chosen, options(control=ControlSample(0.1)), clock).jobs[0].parts == 110
     with pytest.raises(SendRefused, match="the spec takes"):
         plan_send(chosen, options(template={"value": "x" * 70_000}), clock)
@@ -136,7 +136,7 @@ def test_plans_that_can_t_work_are_refused(node: FakeNode, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("url", ["ftp://a", "http://user:secret@a/", "http://", "a b", 3])
-def test_addresses_that_are_no_urls_are_refused_and_not_shown(url: object) -> None:
+def test_addresses_that_are_not_urls_are_refused_and_not_shown(url: object) -> None:
     for jobs in ({"webhook": url}, {"node_urls": [url]}):
         with pytest.raises(ValidationError) as caught:
             Settings.model_validate({"jobs": jobs})
@@ -146,11 +146,11 @@ def test_addresses_that_are_no_urls_are_refused_and_not_shown(url: object) -> No
 def test_parts_cover_every_hash_once() -> None:
     for parts in (1, 2, 3, 7, 1000):
         ranges = equal_ranges(parts)
-        assert sum(one.last - one.first + 1 for one in ranges) == HASHES
-        assert [HashRange.from_json(one.to_json("up")) for one in ranges] == list(ranges)
+        assert sum(each.last - each.first + 1 for each in ranges) == HASHES
+        assert [HashRange.from_json(each.to_json("up")) for each in ranges] == list(ranges)
 
 
-def test_what_opens_the_kind_travels_to_other_processes_and_shows_no_secret(node: FakeNode, tmp_path: Path) -> None:
+def test_the_opener_of_the_kind_can_be_pickled_and_shows_no_secret(node: FakeNode, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-of-sixteen-characters\n")
     token.chmod(0o600)
@@ -181,7 +181,7 @@ class HookHandler(BaseHTTPRequestHandler):
         """Not shown."""
 
 
-def test_a_webhook_gets_the_event_with_its_key_and_must_answer_well() -> None:
+def test_a_webhook_gets_the_event_with_its_key_and_must_answer_with_success() -> None:
     with Hook() as hook:
         thread = threading.Thread(target=hook.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -200,9 +200,9 @@ def test_a_webhook_gets_the_event_with_its_key_and_must_answer_well() -> None:
         Webhook(url, timeout_s=1)("job-1", b"{}")
 
 
-def test_a_worker_waits_for_jobs_that_are_due_later_until_they_are_or_it_is_to_stop() -> None:
+def test_a_worker_waits_for_later_jobs_until_they_are_due_or_it_is_stopped() -> None:
     class Stop(threading.Event):
-        """Lets time pass."""
+        """Advances the clock."""
 
         def wait(self, timeout: float | None = None) -> bool:
             clock.sleep(timeout or 0)

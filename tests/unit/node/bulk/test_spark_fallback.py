@@ -50,7 +50,7 @@ def test_an_error_of_starting_spark_is_raised_if_spark_was_requested(monkeypatch
         pytest.fail("there is no Spark")
 
 
-def test_errors_of_the_work_itself_are_no_reason_to_run_it_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_work_itself_cause_no_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_running, "spark_runner", started)
     steps, warnings = LineSteps("Importing", StringIO(), CLOCK), list[str]()
     with (
@@ -61,8 +61,8 @@ def test_errors_of_the_work_itself_are_no_reason_to_run_it_elsewhere(monkeypatch
     assert not warnings
 
 
-def test_a_port_that_is_taken_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(SparkUnavailable, match=rf"port {port}: .*in use.*jobs.driver_port"):
             spark_running._listening("127.0.0.1", port, "127.0.0.1")

@@ -20,8 +20,8 @@ def lines_and_rows(report: JobVerified) -> tuple[list[str], list[tuple[str, ...]
 
 
 def test_an_import_without_differences_is_reported_as_imported() -> None:
-    found = ImportVerified(parts=2, series=3, samples=12_000)
-    report = JobVerified("job", "import", 2, 2, sound=True, imported=found)
+    verified = ImportVerified(parts=2, series=3, samples=12_000)
+    report = JobVerified("job", "import", 2, 2, sound=True, imported=verified)
     assert report.exit_code is ExitCode.OK
     lines, rows = lines_and_rows(report)
     assert lines == ["All compared samples are as they were imported."]
@@ -30,8 +30,8 @@ def test_an_import_without_differences_is_reported_as_imported() -> None:
 
 def test_missing_and_different_samples_are_listed_with_both_values() -> None:
     examples = (Difference('up{job="a"}', TIME, 1.5, None), Difference('up{job="b"}', TIME, 2.0, 3.0))
-    found = ImportVerified(parts=2, series=2, samples=10, missing=1, different=1, examples=examples)
-    report = JobVerified("job", "import", 4, 2, sound=False, imported=found)
+    verified = ImportVerified(parts=2, series=2, samples=10, missing=1, different=1, examples=examples)
+    report = JobVerified("job", "import", 4, 2, sound=False, imported=verified)
     assert report.exit_code is ExitCode.VERIFY_FAILED
     lines, rows = lines_and_rows(report)
     assert lines[0] == "2 of 4 parts are done; only these were compared."
@@ -44,15 +44,15 @@ def test_missing_and_different_samples_are_listed_with_both_values() -> None:
 
 
 def test_samples_that_can_not_be_read_yet_are_counted_with_the_reason() -> None:
-    found = ImportVerified(parts=1, series=1, samples=4, unreadable=6, reason="shard 0 is 30 s behind")
-    report = JobVerified("job", "import", 1, 1, sound=True, imported=found)
+    verified = ImportVerified(parts=1, series=1, samples=4, unreadable=6, reason="shard 0 is 30 s behind")
+    report = JobVerified("job", "import", 1, 1, sound=True, imported=verified)
     assert report.exit_code is ExitCode.NOT_READY
     assert "6 samples can't be read yet: shard 0 is 30 s behind" in lines_and_rows(report)[0]
 
 
 def test_parts_with_another_number_of_messages_are_listed() -> None:
-    wrong = (PartMessages(3, sent=1_000, found=999),)
-    report = JobVerified("job", "send", 4, 4, sound=False, sent=SendVerified(4, 4_000, 3_999, wrong))
+    differing = (PartMessages(3, sent=1_000, found=999),)
+    report = JobVerified("job", "send", 4, 4, sound=False, sent=SendVerified(4, 4_000, 3_999, differing))
     assert report.exit_code is ExitCode.VERIFY_FAILED
     lines, rows = lines_and_rows(report)
     assert lines[0] == "4,000 messages were sent by 4 parts, and the topic has 3,999."

@@ -19,29 +19,29 @@ BAD = "load 1m\n a 1\n\neval instant at 0 a\n a 2\n"
 
 
 def test_scripts_are_run_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    good, bad = tmp_path / "good.test", tmp_path / "bad.test"
-    good.write_text(GOOD)
-    bad.write_text(BAD)
-    assert cli.main(["promql", "test", str(good)]) == ExitCode.OK
+    passing, failing = tmp_path / "good.test", tmp_path / "bad.test"
+    passing.write_text(GOOD)
+    failing.write_text(BAD)
+    assert cli.main(["promql", "test", str(passing)]) == ExitCode.OK
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines] == [
         ["file", "passed", "failed", "skipped"],
-        [str(good), "1", "0", "1"],
+        [str(passing), "1", "0", "1"],
         ["1", "skipped:", "native", "histograms"],
     ]
-    assert cli.main(["promql", "test", str(good), str(bad)]) == ExitCode.FAILED
+    assert cli.main(["promql", "test", str(passing), str(failing)]) == ExitCode.FAILED
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [f"{bad}:4: a", "  expected 2 for a, got 1 (1 shard)"]
+    assert lines[:2] == [f"{failing}:4: a", "  expected 2 for a, got 1 (1 shard)"]
     assert ["all", "1", "1", "1"] in [line.split() for line in lines]
 
 
-def test_findings_are_there_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = tmp_path / "bad.test"
-    bad.write_text(BAD)
-    assert cli.main(["promql", "test", str(bad), "--output", "json"]) == ExitCode.FAILED
-    told = json.loads(capsys.readouterr().out)
-    assert (told["passed"], told["failed"], told["skipped"]) == (0, 1, 0)
-    [finding] = told["files"][0]["failed"]
+def test_findings_are_available_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failing = tmp_path / "bad.test"
+    failing.write_text(BAD)
+    assert cli.main(["promql", "test", str(failing), "--output", "json"]) == ExitCode.FAILED
+    document = json.loads(capsys.readouterr().out)
+    assert (document["passed"], document["failed"], document["skipped"]) == (0, 1, 0)
+    [finding] = document["files"][0]["failed"]
     assert (finding["line"], finding["query"], finding["reason"]) == (4, "a", "expected 2 for a, got 1")
 
 
@@ -49,17 +49,17 @@ def test_findings_are_there_as_json(tmp_path: Path, capsys: pytest.CaptureFixtur
     ("content", "fault"),
     [(b"\nlaod 1m\n", ":2: 'laod 1m' is not a command"), (b"load \xff", "is not valid UTF-8 at byte 5")],
 )
-def test_nothing_runs_if_a_script_is_malformed(
+def test_no_script_runs_if_one_is_malformed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, fault: str
 ) -> None:
-    good, malformed = tmp_path / "good.test", tmp_path / "malformed.test"
-    good.write_text(GOOD)
+    passing, malformed = tmp_path / "good.test", tmp_path / "malformed.test"
+    passing.write_text(GOOD)
     malformed.write_bytes(content)
-    assert cli.main(["promql", "test", str(good), str(malformed)]) == ExitCode.USAGE
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert str(malformed) in shown.err
-    assert fault in shown.err
+    assert cli.main(["promql", "test", str(passing), str(malformed)]) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert str(malformed) in captured.err
+    assert fault in captured.err
 
 
 def test_a_query_is_formatted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,17 +72,17 @@ def test_a_query_is_formatted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def test_an_invalid_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["promql", "format", "up and\nsum(up) + 'a'"]) == ExitCode.USAGE
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines()[1:] == ["  sum(up) + 'a'", "            ^"]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines()[1:] == ["  sum(up) + 'a'", "            ^"]
 
 
-def test_a_long_line_is_cut_around_the_place() -> None:
+def test_a_long_line_is_truncated_around_the_error() -> None:
     line, caret = with_caret("a" * 300 + "!" + "b" * 300, 1, 301)
     assert line.startswith("  ...aaa")
     assert line.endswith("bbb...")
     assert line[len(caret) - 1] == "!"
-    assert with_caret("up", 1, 3) == ["  up", "    ^"], "the place may be the end"
+    assert with_caret("up", 1, 3) == ["  up", "    ^"], "the position may be the end"
     assert with_caret("up", 7, 1) == [], "a position of another text"
 
 
@@ -119,31 +119,31 @@ Fragment 2, in every shard:
     )
 
 
-def test_a_plan_shows_which_filters_come_from_the_left_side(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_shows_the_filters_from_the_left_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["promql", "explain", "a{job='x'} unless on (job) b"]) == ExitCode.OK
-    shown = capsys.readouterr().out
+    captured = capsys.readouterr().out
     assert (
         """\
   select     b{job="x"}
   narrowed   by job="x", which the left side has
 """
-        in shown
+        in captured
     )
-    assert shown.count("narrowed") == 1
+    assert captured.count("narrowed") == 1
     assert cli.main(["promql", "explain", "a{job='x'} unless on (job) b", "--output", "json"]) == ExitCode.OK
     assert [one["pushed"] for one in json.loads(capsys.readouterr().out)["fragments"]] == [[], ['job="x"']]
 
 
-def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_available_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     query = "quantile_over_time(scalar(q), -g[5m:1m] > 1)"
-    assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter of a range is none"
+    assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter on a range is not shown"
     capsys.readouterr()
     query = "quantile_over_time(scalar(q), g[5m])"
     assert cli.main(["promql", "explain", query, "--time", "100", "--output", "json"]) == ExitCode.OK
-    told = json.loads(capsys.readouterr().out)
-    assert told["front"]["fragment"] == 1
-    assert told["front"]["children"][0]["children"][0]["fragment"] == 2
-    samples, series = told["fragments"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["front"]["fragment"] == 1
+    assert document["front"]["children"][0]["children"][0]["fragment"] == 2
+    samples, series = document["fragments"]
     assert (samples["selector"], samples["first"], samples["last"], samples["returns"]) == (
         "g",
         -199_999,
@@ -151,7 +151,7 @@ def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         "samples",
     )
     assert (series["selector"], series["returns"]) == ("q", "series")
-    assert told["series"] is None
+    assert document["series"] is None
 
 
 def test_the_node_reports_the_number_of_series_and_estimates_their_samples(
@@ -159,18 +159,18 @@ def test_the_node_reports_the_number_of_series_and_estimates_their_samples(
 ) -> None:
     with fake_node() as node:
         node.data("/api/v1/strandline/cardinality", {"series": 1234, "samples": 24_680}, "about")
-        asked = ["promql", "explain", "sum(up)", "--time", "1000", "--url", node.url]
-        assert cli.main(asked) == ExitCode.OK
-        [(_, _, parameters)] = node.requests
-        shown = capsys.readouterr()
-        assert cli.main([*asked, "--output", "json"]) == ExitCode.OK
-        told = json.loads(capsys.readouterr().out)
+        command = ["promql", "explain", "sum(up)", "--time", "1000", "--url", node.url]
+        assert cli.main(command) == ExitCode.OK
+        [(_, _, parameters)] = node.asked
+        captured = capsys.readouterr()
+        assert cli.main([*command, "--output", "json"]) == ExitCode.OK
+        document = json.loads(capsys.readouterr().out)
     assert dict(parameters) == {"match[]": "up", "start": "700.001", "end": "1000", "limit": "1", "samples": "true"}
-    assert "  series     about 1,234\n" in shown.out
+    assert "  series     about 1,234\n" in captured.out
     bounds = "1970-01-01T00:11:40.001Z to 1970-01-01T00:16:40Z"
-    assert f"  samples    about 24,680 (an estimate), {bounds}\n" in shown.out
-    assert shown.err == "note: about\n"
-    assert (told["series"], told["estimated_samples"]) == ({"1": 1234}, {"1": 24_680})
+    assert f"  samples    about 24,680 (an estimate), {bounds}\n" in captured.out
+    assert captured.err == "note: about\n"
+    assert (document["series"], document["estimated_samples"]) == ({"1": 1234}, {"1": 24_680})
 
 
 def test_a_node_that_does_not_estimate_samples_still_reports_the_number_of_series(
@@ -179,6 +179,6 @@ def test_a_node_that_does_not_estimate_samples_still_reports_the_number_of_serie
     with fake_node() as node:
         node.data("/api/v1/strandline/cardinality", {"series": 7})
         assert cli.main(["promql", "explain", "up", "--time", "1000", "--url", node.url]) == ExitCode.OK
-    shown = capsys.readouterr().out
-    assert "  series     about 7\n" in shown
-    assert "estimate" not in shown
+    captured = capsys.readouterr().out
+    assert "  series     about 7\n" in captured
+    assert "estimate" not in captured

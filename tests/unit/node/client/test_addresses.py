@@ -58,7 +58,7 @@ def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
         ("10.0.0.5:9460", "10.0.0.5"),
     ],
 )
-def test_the_settings_say_where_their_node_listens(listening: str, host: str) -> None:
+def test_the_default_address_is_that_of_the_settings(listening: str, host: str) -> None:
     settings = HttpSettings.model_construct(node_address=listening, tls_certificate_file=None)
     assert address_of(settings) == NodeAddress(host, 9460)
 

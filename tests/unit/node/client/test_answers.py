@@ -13,23 +13,23 @@ MATRIX = {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"],
 
 
 def test_a_list_that_is_cut_to_the_limit_is_marked_as_truncated() -> None:
-    whole, cut = Envelope(["a", "b"], ()), Envelope(["a", "b", "c"], ())
-    assert (texts(whole, 2).items, texts(whole, 2).more) == (("a", "b"), False)
-    assert (texts(cut, 2).items, texts(cut, 2).more) == (("a", "b"), True)
-    assert (texts(cut, 0).items, texts(cut, 0).more) == (("a", "b", "c"), False)
+    complete, truncated = Envelope(["a", "b"], ()), Envelope(["a", "b", "c"], ())
+    assert (texts(complete, 2).items, texts(complete, 2).more) == (("a", "b"), False)
+    assert (texts(truncated, 2).items, texts(truncated, 2).more) == (("a", "b"), True)
+    assert (texts(truncated, 0).items, texts(truncated, 0).more) == (("a", "b", "c"), False)
 
 
 def test_a_list_that_the_node_truncates_is_marked_in_the_same_way() -> None:
-    said = "results truncated due to limit: there are more than the 2 that are listed"
-    found = texts(Envelope(["a", "b"], ("a shard is away", said)), 0)
-    assert (found.more, found.warnings) == (True, ("a shard is away",))
+    warning = "results truncated due to limit: there are more than the 2 that are listed"
+    parsed = texts(Envelope(["a", "b"], ("a shard is away", warning)), 0)
+    assert (parsed.more, parsed.warnings) == (True, ("a shard is away",))
 
 
 def test_series_are_label_sets() -> None:
     assert label_sets(Envelope([{"a": "b"}, {}], ()), 9).items == ({"a": "b"}, {})
 
 
-def test_samples_come_as_a_vector_a_matrix_a_scalar_or_a_string() -> None:
+def test_samples_are_a_vector_a_matrix_a_scalar_or_a_string() -> None:
     assert samples(Envelope(VECTOR, ()), 9).items == (SampledSeries({"a": "b"}, (Point(1500, "NaN"),)),)
     assert samples(Envelope(MATRIX, ()), 9).items == (SampledSeries({}, (Point(1000, "2"), Point(16_001, "+Inf"))),)
     scalar = {"resultType": "scalar", "result": [7, "3"]}

@@ -32,10 +32,10 @@ def fault(status: int, kind: str, reason: str = "because") -> StrandlineError:
 
 
 def test_a_successful_answer_has_data_warnings_and_infos() -> None:
-    found = parse_reply(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
-    assert (found.data, found.warnings, found.infos) == ([1], ("a",), ("b",))
-    found = parse_reply(reply(200, {"status": "success", "data": []}))
-    assert (found.warnings, found.infos) == ((), ())
+    envelope = parse_reply(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
+    assert (envelope.data, envelope.warnings, envelope.infos) == ([1], ("a",), ("b",))
+    envelope = parse_reply(reply(200, {"status": "success", "data": []}))
+    assert (envelope.warnings, envelope.infos) == ((), ())
 
 
 def test_a_node_that_is_not_ready_is_reported_with_its_reason_and_its_own_exit_code() -> None:
@@ -69,7 +69,7 @@ def test_errors_have_different_types(status: int, kind: str, expected: type[Stra
     assert type(fault(status, kind)) is expected
 
 
-def test_only_what_may_pass_is_retryable() -> None:
+def test_only_temporary_errors_are_retryable() -> None:
     assert [kind for kind in (NodeBusy, NodeNotReady, NodeUnreachable) if not issubclass(kind, Retryable)] == []
     assert not any(issubclass(kind, Retryable) for kind in (AccessDenied, NodeRefused, NotANode, QuestionWrong))
 

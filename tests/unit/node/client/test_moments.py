@@ -46,7 +46,7 @@ NOW = MIDNIGHT + 10 * HOUR + 1234
         ("0", 0),
     ],
 )
-def test_a_moment_is_written_in_any_of_these_ways(written: str, moment: int) -> None:
+def test_a_time_may_have_any_of_these_formats(written: str, moment: int) -> None:
     assert parse_moment(written, NOW) == moment
 
 
@@ -68,7 +68,7 @@ def test_an_invalid_time_is_refused_with_the_valid_formats(written: str, reason:
         parse_moment(written, NOW)
 
 
-def test_a_length_is_a_duration_or_seconds_above_zero() -> None:
+def test_a_length_is_a_duration_or_a_positive_number_of_seconds() -> None:
     assert (parse_length("15s"), parse_length("0.5"), parse_length("1h30m")) == (
         15_000,
         500,
@@ -81,7 +81,7 @@ def test_a_length_is_a_duration_or_seconds_above_zero() -> None:
         parse_length("often")
 
 
-def test_moments_are_shown_in_utc_with_milliseconds_only_if_there_are_any() -> None:
+def test_times_are_displayed_in_utc_with_milliseconds_only_if_needed() -> None:
     assert format_time(1_763_290_800_000) == "2025-11-16T11:00:00Z"
     assert format_time(1_763_290_800_025) == "2025-11-16T11:00:00.025Z"
     assert format_time(-1) == "1969-12-31T23:59:59.999Z"
@@ -89,12 +89,12 @@ def test_moments_are_shown_in_utc_with_milliseconds_only_if_there_are_any() -> N
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
-def test_a_moment_that_is_shown_can_be_written(moment: int) -> None:
+def test_a_displayed_time_can_be_parsed(moment: int) -> None:
     assert parse_moment(format_time(moment), NOW) == moment
 
 
 @given(st.integers(1, 10**11))
-def test_a_length_that_is_shown_can_be_written(length: int) -> None:
+def test_a_displayed_duration_can_be_parsed(length: int) -> None:
     assert parse_duration(format_duration(length)) == length
 
 
@@ -107,7 +107,7 @@ def test_the_default_step_limits_the_points_and_is_a_multiple_of_a_second(length
     assert length // step <= points or step <= DEFAULT_LOOKBACK_MS or length // MAX_POINTS >= DEFAULT_LOOKBACK_MS
 
 
-def test_the_default_step_is_one_that_people_like() -> None:
+def test_the_default_step_is_a_round_duration() -> None:
     assert [default_step(length, 60) // 1000 for length in (0, HOUR, 3 * HOUR)] == [1, 60, 300]
 
 

@@ -30,14 +30,18 @@ def node() -> Iterator[FakeNode]:
 
 @pytest.fixture
 def client(node: FakeNode) -> Iterator[NodeClient]:
-    with closing(NodeClient(parse_url(node.url), timeout_s=10)) as made:
-        yield made
+    with closing(NodeClient(parse_url(node.url), timeout_s=10)) as created:
+        yield created
 
 
 def test_one_more_series_than_the_limit_is_requested(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/series", [{"__name__": "up"}], "a shard is away")
-    found = client.series(("up", '{a="ü&"}'), TimeBounds(1_500, 2_000_000), 10)
-    assert (found.items, found.more, found.warnings) == (({"__name__": "up"},), False, ("a shard is away",))
+    answer_list = client.series(("up", '{a="ü&"}'), TimeBounds(1_500, 2_000_000), 10)
+    assert (answer_list.items, answer_list.more, answer_list.warnings) == (
+        ({"__name__": "up"},),
+        False,
+        ("a shard is away",),
+    )
     parameters = [("match[]", "up"), ("match[]", '{a="ü&"}'), ("start", "1.500"), ("end", "2000"), ("limit", "11")]
     assert node.requests == [("GET", "/api/v1/series", parameters)]
 
@@ -48,12 +52,12 @@ def test_without_limit_or_times_none_is_sent(node: FakeNode, client: NodeClient)
     assert node.requests == [("GET", "/api/v1/labels", [])]
 
 
-def test_the_name_of_a_label_may_be_anything(node: FakeNode, client: NodeClient) -> None:
+def test_a_label_may_have_any_name(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/label/a%2Fb%3F%20%C3%BC/values", ["1"])
     assert client.label_values("a/b? ü", (), TimeBounds(), 0).items == ("1",)
 
 
-def test_queries_ask_for_a_moment_or_for_steps(node: FakeNode, client: NodeClient) -> None:
+def test_a_query_is_sent_for_a_time_or_a_range(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/query", {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]})
     node.data("/api/v1/query_range", {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"]]}]})
     assert client.query("up", -1500, 0).items == (SampledSeries({}, (Point(1000, "2"),)),)
@@ -65,7 +69,7 @@ def test_queries_ask_for_a_moment_or_for_steps(node: FakeNode, client: NodeClien
     ]
 
 
-def test_a_long_question_goes_as_a_form_but_for_values_which_have_none(node: FakeNode, client: NodeClient) -> None:
+def test_long_requests_are_posted_as_a_form_except_for_label_values(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/series", [])
     node.data("/api/v1/label/a/values", [])
     long = f'{{a="{"x" * 3000}"}}'
@@ -77,7 +81,7 @@ def test_a_long_question_goes_as_a_form_but_for_values_which_have_none(node: Fak
     ]
 
 
-def test_all_questions_go_over_one_connection(node: FakeNode, client: NodeClient) -> None:
+def test_all_requests_use_one_connection(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", [])
     for _ in range(3):
         client.label_names((), TimeBounds(), 0)
@@ -87,7 +91,7 @@ def test_all_questions_go_over_one_connection(node: FakeNode, client: NodeClient
     assert len(node.connections) == 2
 
 
-def test_the_token_goes_along_if_there_is_one(node: FakeNode, client: NodeClient) -> None:
+def test_the_token_is_sent_if_there_is_one(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", [])
     client.label_names((), TimeBounds(), 0)
     with closing(NodeClient(parse_url(node.url), token="s3cret")) as other:
@@ -95,7 +99,7 @@ def test_the_token_goes_along_if_there_is_one(node: FakeNode, client: NodeClient
     assert [headers.get("Authorization") for headers in node.headers] == [None, "Bearer s3cret"]
 
 
-def test_a_path_prefix_in_a_url_is_kept(node: FakeNode) -> None:
+def test_a_path_prefix_in_a_url_is_used(node: FakeNode) -> None:
     node.data("/a/b/api/v1/labels", ["x"])
     with closing(NodeClient(parse_url(f"{node.url}/a/b/"))) as client:
         assert client.label_names((), TimeBounds(), 0).items == ("x",)
@@ -106,9 +110,9 @@ def test_if_nothing_listens_the_remedy_is_to_start_the_node() -> None:
         port = bound.getsockname()[1]
     with pytest.raises(
         NodeUnreachable, match=f"no node answers at http://127.0.0.1:{port}: Connection refused"
-    ) as told:
+    ) as raised:
         NodeClient(NodeAddress("127.0.0.1", port)).label_names((), TimeBounds(), 0)
-    assert "`strandline node`" in told.value.remedy
+    assert "`strandline node`" in raised.value.remedy
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 100])
@@ -145,11 +149,11 @@ def test_a_silent_server_is_waited_for_until_the_timeout() -> None:
         over.set()
 
 
-@pytest.mark.parametrize("said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"])
-def test_an_incomplete_answer_is_reported(said: bytes) -> None:
+@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"])
+def test_an_incomplete_answer_is_reported(answer: bytes) -> None:
     def act(connection: socket.socket) -> None:
         connection.recv(10_000)
-        connection.sendall(said)
+        connection.sendall(answer)
 
     with (
         listening(act) as address,
@@ -178,43 +182,43 @@ class TestTls:
             node.data("/api/v1/labels", ["a"])
             yield node
 
-    def ask(self, node: FakeNode, verification: TlsVerification, host: str = "127.0.0.1") -> tuple[str, ...]:
+    def series(self, node: FakeNode, verification: TlsVerification, host: str = "127.0.0.1") -> tuple[str, ...]:
         address = NodeAddress(host, node.server_port, tls=True)
         with closing(NodeClient(address, token="s3cret", verification=verification, timeout_s=10)) as client:
             return client.label_names((), TimeBounds(), 0).items
 
-    def test_a_node_is_known_by_its_authority(self, secure: FakeNode, certificates: Certificates) -> None:
-        assert self.ask(secure, TlsVerification(certificates.ca)) == ("a",)
+    def test_a_node_is_verified_by_the_given_authority(self, secure: FakeNode, certificates: Certificates) -> None:
+        assert self.series(secure, TlsVerification(certificates.ca)) == ("a",)
 
-    def test_without_it_nothing_is_sent(self, secure: FakeNode) -> None:
-        with pytest.raises(NodeUntrusted, match="can't be verified") as told:
-            self.ask(secure, TlsVerification())
-        assert "--ca-file" in told.value.remedy
-        assert secure.requests == []
+    def test_without_the_authority_no_request_is_sent(self, secure: FakeNode) -> None:
+        with pytest.raises(NodeUntrusted, match="can't be verified") as raised:
+            self.series(secure, TlsVerification())
+        assert "--ca-file" in raised.value.remedy
+        assert secure.asked == []
 
     def test_a_certificate_for_another_host_is_not_enough(self, secure: FakeNode, certificates: Certificates) -> None:
         with pytest.raises(NodeUntrusted, match=r"[Hh]ostname mismatch"):
-            self.ask(secure, TlsVerification(certificates.ca), "localhost")
-        assert secure.requests == []
+            self.series(secure, TlsVerification(certificates.ca), "localhost")
+        assert secure.asked == []
 
     def test_the_node_s_own_certificate_is_accepted_for_any_host(
         self, secure: FakeNode, certificates: Certificates
     ) -> None:
         own = TlsVerification.pinned_to(certificates.server_bundle.read_text())
-        assert self.ask(secure, own, "localhost") == ("a",)
+        assert self.series(secure, own, "localhost") == ("a",)
 
-    def test_but_no_other_certificate_is_even_of_the_same_authority(
+    def test_another_certificate_of_the_same_authority_is_refused(
         self, secure: FakeNode, certificates: Certificates
     ) -> None:
         for other in (certificates.client_certificate, certificates.ca):
             with pytest.raises(NodeUntrusted, match=r"is not the one in http\.tls_certificate_file"):
-                self.ask(secure, TlsVerification.pinned_to(other.read_text()))
-        assert secure.requests == []
+                self.series(secure, TlsVerification.pinned_to(other.read_text()))
+        assert secure.asked == []
 
     def test_a_node_without_tls_has_another_error_than_an_untrusted_one(self, node: FakeNode) -> None:
-        with pytest.raises(NodeUntrusted, match="the TLS handshake with") as told:
-            self.ask(node, TlsVerification())
-        assert "http://" in told.value.remedy
+        with pytest.raises(NodeUntrusted, match="the TLS handshake with") as raised:
+            self.series(node, TlsVerification())
+        assert "http://" in raised.value.remedy
 
     def test_plain_http_to_a_tls_server_is_reported(self, secure: FakeNode) -> None:
         with pytest.raises(NodeUnreachable, match="use https://"):
@@ -224,10 +228,10 @@ class TestTls:
         (tmp_path / "empty").write_text("nothing")
         for path, reason in ((tmp_path / "empty", "contains no certificate"), (tmp_path / "none", "No such file")):
             with pytest.raises(BadCaFile, match=reason):
-                self.ask(secure, TlsVerification(path))
+                self.series(secure, TlsVerification(path))
 
 
-def test_the_client_imports_nothing_that_takes_long() -> None:
+def test_the_client_imports_no_slow_modules() -> None:
     script = (
         "import sys, strandline.node.client.node_client, strandline.node.client.reports;"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
@@ -238,6 +242,6 @@ def test_the_client_imports_nothing_that_takes_long() -> None:
 
 
 def test_times_are_sent_in_seconds_to_the_millisecond() -> None:
-    assert [seconds(one) for one in (0, 1000, 1, -1, -2500, 1_763_290_800_025)] == [
+    assert [seconds(time_ms) for time_ms in (0, 1000, 1, -1, -2500, 1_763_290_800_025)] == [
         "0", "1", "0.001", "-0.001", "-2.500", "1763290800.025",
     ]  # fmt: skip

@@ -29,40 +29,45 @@ def test_names_that_need_quotes_are_quoted() -> None:
 
 @given(NAMES, st.dictionaries(NAMES.filter(bool), TEXTS, max_size=3))
 @example("Inf", {"a": '\\"\n'})
-def test_what_is_written_is_read_as_the_same_labels(metric: str, rest: dict[str, str]) -> None:
+def test_a_written_selector_is_parsed_as_the_same_labels(metric: str, rest: dict[str, str]) -> None:
     labels = {name: value for name, value in rest.items() if name != "__name__"}
     if metric:
         labels["__name__"] = metric
     read = parse_selector(selector_of(labels))
-    assert {(one.label, one.value) for one in read} == set(labels.items())
-    assert all(one.op is MatchOp.EQUAL for one in read)
-    assert all(isinstance(one, Matcher) for one in read)
+    assert {(matcher.label, matcher.value) for matcher in read} == set(labels.items())
+    assert all(matcher.op is MatchOp.EQUAL for matcher in read)
+    assert all(isinstance(matcher, Matcher) for matcher in read)
 
 
 @pytest.mark.parametrize(
-    ("character", "shown"),
+    ("character", "rendered"),
     [("\x1b", "\\x1b"), ("\x7f", "\\x7f"), ("\x9b", "\\u009b"), ("\u202e", "\\u202e"), ("\U000e0001", "\\U000e0001")],
 )
-def test_nothing_that_a_terminal_obeys_is_written(character: str, shown: str) -> None:
-    assert quoted(f"a{character}b") == f'"a{shown}b"'
-    assert list_item(f"a{character}b") == f'"a{shown}b"'
-    assert single_line(f"a{character}b") == f"a{shown}b"
-    assert selector_of({f"l{character}": "v"}) == f'{{"l{shown}"="v"}}'
+def test_no_control_character_is_written(character: str, rendered: str) -> None:
+    assert quoted(f"a{character}b") == f'"a{rendered}b"'
+    assert list_item(f"a{character}b") == f'"a{rendered}b"'
+    assert single_line(f"a{character}b") == f"a{rendered}b"
+    assert selector_of({f"l{character}": "v"}) == f'{{"l{rendered}"="v"}}'
 
 
 @given(st.text(max_size=12))
 def test_every_text_is_written_on_one_printable_line(text: str) -> None:
-    for shown in (quoted(text), list_item(text), single_line(text), selector_of({"__name__": text, text or "a": text})):
-        assert shown.isprintable()
+    for rendered in (
+        quoted(text),
+        list_item(text),
+        single_line(text),
+        selector_of({"__name__": text, text or "a": text}),
+    ):
+        assert rendered.isprintable()
 
 
-def test_a_listed_value_is_as_it_is_unless_that_would_mislead() -> None:
+def test_a_listed_value_is_unquoted_unless_that_would_be_ambiguous() -> None:
     assert list_item("host-1 (a) ü \\d") == "host-1 (a) ü \\d"
     assert list_item("") == '""'
     assert list_item(" a") == '" a"'
     assert list_item("a\nb") == '"a\\nb"'
-    assert list_item('"a"') == '"\\"a\\""', "or it would look like one that is quoted"
+    assert list_item('"a"') == '"\\"a\\""', "otherwise it would look quoted"
 
 
-def test_prose_of_others_is_on_one_line() -> None:
+def test_a_message_of_a_server_is_on_one_line() -> None:
     assert single_line("no\n shard\t answers\r\n") == "no shard answers"

@@ -47,7 +47,7 @@ def test_names_are_lines() -> None:
     assert json_value(report) == {"data": ["a", "b\nc"], "truncated": True, "warnings": []}
 
 
-def test_many_lines_stay_in_order() -> None:
+def test_long_lists_stay_in_order() -> None:
     names = tuple(f"n{number:05}" for number in range(1701))
     assert lines(NamesReport.of(ListResult(names, False, ()), "names").blocks()) == list(names)
 
@@ -76,41 +76,41 @@ def test_a_query_is_a_table_of_times_and_values() -> None:
 
 
 def test_warnings_and_infos_of_a_query_are_notes_and_separate_fields_in_json() -> None:
-    found = ListResult((sampled("a", (T, "1")),), False, ("a shard is away",), ("metric might not be a counter",))
-    report = QueryReport.of(found, 10)
+    result = ListResult((sampled("a", (T, "1")),), False, ("a shard is away",), ("metric might not be a counter",))
+    report = QueryReport.of(result, 10)
     assert list(report.notes()) == ["a shard is away", "metric might not be a counter"]
-    shown = json_value(report)
-    assert isinstance(shown, dict)
-    assert (shown["warnings"], shown["infos"]) == (["a shard is away"], ["metric might not be a counter"])
+    document = json_value(report)
+    assert isinstance(document, dict)
+    assert (document["warnings"], document["infos"]) == (["a shard is away"], ["metric might not be a counter"])
 
 
 def test_a_range_is_a_table_with_at_most_limit_lines() -> None:
-    found = answered(sampled("a", (T, "1"), (T + 15_000, "2")), sampled("b", (T, "3")))
-    report = QueryReport.of(found, 2, steps=STEPS)
+    result = answered(sampled("a", (T, "1"), (T + 15_000, "2")), sampled("b", (T, "3")))
+    report = QueryReport.of(result, 2, steps=STEPS)
     [table] = report.blocks()
     assert isinstance(table, Table)
     assert [row[::2] for row in table.rows] == [("a", "1"), ("a", "2")]
     assert list(report.notes()) == ["only the first 2 of 3 lines are shown; --limit 0 shows all"]
-    [table] = QueryReport.of(found, 0, steps=STEPS).blocks()
+    [table] = QueryReport.of(result, 0, steps=STEPS).blocks()
     assert isinstance(table, Table)
     assert len(table.rows) == 3
-    assert list(QueryReport.of(found, 0, steps=STEPS).notes()) == []
+    assert list(QueryReport.of(result, 0, steps=STEPS).notes()) == []
 
 
 def test_a_range_on_a_terminal_is_a_plot_on_the_grid_of_its_steps() -> None:
-    found = answered(sampled("a", (T, "0"), (T + 30_000, "7"), (T + 60_000, "NaN")))
-    report = QueryReport.of(found, 1, steps=STEPS, plot_width=60)
+    result = answered(sampled("a", (T, "0"), (T + 30_000, "7"), (T + 60_000, "NaN")))
+    report = QueryReport.of(result, 1, steps=STEPS, plot_width=60)
     assert lines(report.blocks()) == [
         "2025-11-16T11:00:00Z to 2025-11-16T11:01:00Z, every 15s",
         "a",
         "  ▁ █    0 to 7, last NaN, 1 not finite",
     ]
-    assert list(report.notes()) == [], "a plot has two lines a series, however many points"
+    assert list(report.notes()) == [], "a plot has two lines per series for any number of points"
 
 
-def test_values_that_are_no_numbers_break_no_plot() -> None:
-    found = answered(sampled("a", (T, "\x1b"), (T - 15_000, "1"), (T + 75_000, "1")))
-    assert lines(QueryReport.of(found, 9, steps=STEPS, plot_width=60).blocks())[1:] == [
+def test_a_plot_counts_values_that_are_not_finite() -> None:
+    result = answered(sampled("a", (T, "\x1b"), (T - 15_000, "1"), (T + 75_000, "1")))
+    assert lines(QueryReport.of(result, 9, steps=STEPS, plot_width=60).blocks())[1:] == [
         "a",
         "    1 to 1, last 1, 1 not finite",
     ]

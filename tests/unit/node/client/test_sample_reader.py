@@ -48,47 +48,47 @@ def answering(answer: Answer) -> Iterator[NodeSamples]:
             thread.join()
 
 
-def wanted(*numbers: int, last: int = 9) -> list[WantedSeries]:
+def selected(*numbers: int, last: int = 9) -> list[WantedSeries]:
     return [WantedSeries(canonical_labels(LABELS[number]), TimeRange(0, last)) for number in numbers]
 
 
 def test_series_are_requested_by_all_labels_and_returned_with_their_hashes() -> None:
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     def answer(request: bytes) -> tuple[int, bytes]:
-        asked.append(request)
+        requests.append(request)
         results = [encode_request([Series(labels, [(5, 1.5), (6, 2.5)])]) for labels in LABELS[:2]]
         return 200, compress(b"".join(field(0x0A, result) for result in results))
 
     with answering(answer) as reader:
-        found = reader.read(wanted(0, 1))
-    assert asked == [b"".join(encode_query(LABELS[number], TimeRange(0, 9)) for number in (0, 1))]
+        samples = reader.read(selected(0, 1))
+    assert requests == [b"".join(encode_query(LABELS[number], TimeRange(0, 9)) for number in (0, 1))]
     keys = series_columns(LABELS[:2])
-    assert found.low.tolist() == np.repeat(keys.key_low, 2).tolist()
-    assert found.high.tolist() == np.repeat(keys.key_high, 2).tolist()
-    assert (found.time.tolist(), found.bits.view(np.float64).tolist()) == ([5, 6, 5, 6], [1.5, 2.5, 1.5, 2.5])
+    assert samples.low.tolist() == np.repeat(keys.key_low, 2).tolist()
+    assert samples.high.tolist() == np.repeat(keys.key_high, 2).tolist()
+    assert (samples.time.tolist(), samples.bits.view(np.float64).tolist()) == ([5, 6, 5, 6], [1.5, 2.5, 1.5, 2.5])
 
 
-def test_what_is_too_large_is_divided_by_series_and_then_by_time() -> None:
-    asked: list[bytes] = []
+def test_a_request_that_is_too_large_is_divided_by_series_and_then_by_time() -> None:
+    requests: list[bytes] = []
 
     def answer(request: bytes) -> tuple[int, bytes]:
-        asked.append(request)
+        requests.append(request)
         fits = len(request) < 40 and encode_query(LABELS[0], TimeRange(0, 9)) != request
         return (200, compress(field(0x0A, b""))) if fits else (422, b"too many samples")
 
     with answering(answer) as reader:
-        assert len(reader.read(wanted(0, 1))) == 0
+        assert len(reader.read(selected(0, 1))) == 0
     halves = [encode_query(LABELS[0], TimeRange(0, 4)), encode_query(LABELS[0], TimeRange(5, 9))]
-    assert asked[1:] == [encode_query(LABELS[0], TimeRange(0, 9)), *halves, encode_query(LABELS[1], TimeRange(0, 9))]
+    assert requests[1:] == [encode_query(LABELS[0], TimeRange(0, 9)), *halves, encode_query(LABELS[1], TimeRange(0, 9))]
     with (
         answering(lambda _: (422, b"too many samples")) as reader,
         pytest.raises(NodeRefused, match="too many samples"),
     ):
-        reader.read(wanted(0, last=1))
+        reader.read(selected(0, last=1))
 
 
 @pytest.mark.parametrize(("status", "error"), [(503, NotReadable), (401, AccessDenied), (500, NodeRefused)])
 def test_errors_of_reading_samples_are_reported(status: int, error: type[Exception]) -> None:
     with answering(lambda _: (status, b"shard 0 is replaying")) as reader, pytest.raises(error):
-        reader.read(wanted(0))
+        reader.read(selected(0))

@@ -20,13 +20,13 @@ def test_a_constant_series_is_drawn_in_the_middle() -> None:
     assert sparkline([3.5, 3.5], 60) == "▄▄"
 
 
-def test_what_is_missing_or_not_finite_is_a_gap() -> None:
+def test_missing_or_infinite_values_are_gaps() -> None:
     assert sparkline([0, None, math.nan, math.inf, 1], 60) == "▁   █"
     assert sparkline([None, math.nan], 60) == ""
     assert sparkline([], 60) == ""
 
 
-def test_more_values_than_characters_are_drawn_together() -> None:
+def test_more_values_than_characters_are_averaged() -> None:
     assert sparkline([0, 0, 1, 1, 0, 2], 3) == "▁██"
 
 

@@ -15,12 +15,12 @@ Sample = tuple[int, int, float]
 SAMPLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from([0.0, 1.0, float("nan")])))
 
 
-def samples(*given: Sample) -> Samples:
+def samples(*tuples: Sample) -> Samples:
     return Samples(
-        np.array([key // 2 for key, _, _ in given], dtype=np.uint64),
-        np.array([key % 2 for key, _, _ in given], dtype=np.uint64),
-        np.array([time for _, time, _ in given], dtype=np.int64),
-        np.array([value for _, _, value in given], dtype=np.float64),
+        np.array([key // 2 for key, _, _ in tuples], dtype=np.uint64),
+        np.array([key % 2 for key, _, _ in tuples], dtype=np.uint64),
+        np.array([time for _, time, _ in tuples], dtype=np.int64),
+        np.array([value for _, _, value in tuples], dtype=np.float64),
     )
 
 
@@ -41,7 +41,7 @@ def test_a_sample_that_is_found_twice_is_doubled_and_not_foreign() -> None:
     assert (compared.doubled, compared.foreign, compared.lost, compared.is_exact) == (1, 0, 0, False)
 
 
-def test_another_value_is_wrong() -> None:
+def test_a_sample_with_another_value_is_wrong() -> None:
     compared = compare(samples((1, 10, 1.0)), samples((1, 10, 2.0)))
     assert (compared.wrong, compared.lost, compared.is_exact) == (1, 0, False)
 
@@ -56,17 +56,17 @@ def test_of_two_that_were_acknowledged_the_later_one_counts() -> None:
 
 
 @given(SAMPLES, SAMPLES)
-def test_it_counts_as_a_dictionary_would(sent: list[Sample], found: list[Sample]) -> None:
+def test_it_counts_like_a_model_with_a_dictionary(sent: list[Sample], found: list[Sample]) -> None:
     compared = compare(samples(*sent), samples(*found))
-    wanted = {(key, time): repr(value) for key, time, value in sent}
-    there = {(key, time): repr(value) for key, time, value in found}
-    both = wanted.keys() & there.keys()
-    assert compared.acknowledged == len(wanted)
+    sent_values = {(key, time): repr(value) for key, time, value in sent}
+    found_values = {(key, time): repr(value) for key, time, value in found}
+    both = sent_values.keys() & found_values.keys()
+    assert compared.acknowledged == len(sent_values)
     assert compared.found == len(found)
-    assert compared.lost == len(wanted) - len(both)
-    assert compared.doubled == len(found) - len(there)
-    assert compared.foreign == len(there) - len(both)
-    assert compared.wrong == sum(wanted[one] != there[one] for one in both)
+    assert compared.lost == len(sent_values) - len(both)
+    assert compared.doubled == len(found) - len(found_values)
+    assert compared.foreign == len(found_values) - len(both)
+    assert compared.wrong == sum(sent_values[sample] != found_values[sample] for sample in both)
 
 
 def test_a_ledger_has_every_sample_of_the_requests() -> None:
@@ -74,11 +74,11 @@ def test_a_ledger_has_every_sample_of_the_requests() -> None:
     body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (2, 2.0)]), Series([("a", "c")], [(1, 3.0)])]))
     assert ledger.add(body) == 3
     assert ledger.add(body) == 3
-    kept = ledger.samples()
-    assert kept.time.tolist() == [1, 2, 1] * 2
-    assert kept.value.tolist() == [1.0, 2.0, 3.0] * 2
-    assert len(set(zip(kept.key_high.tolist(), kept.key_low.tolist(), strict=True))) == 2
+    stored = ledger.samples()
+    assert stored.time.tolist() == [1, 2, 1] * 2
+    assert stored.value.tolist() == [1.0, 2.0, 3.0] * 2
+    assert len(set(zip(stored.key_high.tolist(), stored.key_low.tolist(), strict=True))) == 2
 
 
-def test_an_empty_ledger_is_exact_with_nothing() -> None:
+def test_an_empty_ledger_is_exact_with_no_samples() -> None:
     assert compare(Ledger().samples(), Samples.concatenate([])).is_exact

@@ -1,4 +1,4 @@
-"""One run of the front's process: its listener, its observed of life, and what it follows."""
+"""One run of the front's process: its listener, its reports, and its reloads."""
 
 import asyncio
 import os
@@ -33,8 +33,8 @@ CLOCK = SystemClock()
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    with bound_socket("127.0.0.1:0") as made:
-        yield made
+    with bound_socket("127.0.0.1:0") as bound:
+        yield bound
 
 
 def port(listener: socket.socket) -> int:
@@ -42,12 +42,12 @@ def port(listener: socket.socket) -> int:
 
 
 class TestListener:
-    def test_it_is_the_one_that_was_handed_on(self, listener: socket.socket) -> None:
-        with inherited_listener(os.dup(listener.fileno())) as found:
-            assert found.getsockname() == listener.getsockname()
-            assert not found.getblocking()
+    def test_the_listener_is_the_one_that_was_passed_on(self, listener: socket.socket) -> None:
+        with inherited_listener(os.dup(listener.fileno())) as inherited:
+            assert inherited.getsockname() == listener.getsockname()
+            assert not inherited.getblocking()
 
-    def test_what_is_no_listening_socket_is_refused(self, tmp_path: Path) -> None:
+    def test_a_descriptor_that_is_no_listening_socket_is_refused(self, tmp_path: Path) -> None:
         with (tmp_path / "file").open("wb") as file, pytest.raises(NoListener):
             inherited_listener(file.fileno())
         with pytest.raises(NoListener):
@@ -57,13 +57,13 @@ class TestListener:
         assert caught.value.exit_code == ExitCode.USAGE
 
     @pytest.mark.parametrize("written", ["127.0.0.1:0", "localhost:0"])
-    def test_an_address_that_means_it_stays_as_it_is_written(self, listener: socket.socket, written: str) -> None:
+    def test_an_equivalent_address_stays_as_it_is_written(self, listener: socket.socket, written: str) -> None:
         settings = Settings(http={"node_address": written})
         assert settings_for(listener, settings) is settings
 
-    def test_another_address_in_the_file_is_not_believed(self, listener: socket.socket) -> None:
-        found = settings_for(listener, Settings(http={"node_address": "127.0.0.1:9460"}))
-        assert found.http.node_address == f"127.0.0.1:{port(listener)}"
+    def test_another_address_in_the_file_is_ignored(self, listener: socket.socket) -> None:
+        inherited = settings_for(listener, Settings(http={"node_address": "127.0.0.1:9460"}))
+        assert inherited.http.node_address == f"127.0.0.1:{port(listener)}"
 
     def test_tokens_that_would_leave_the_real_address_open_are_refused(self) -> None:
         with bound_socket("0.0.0.0:0") as everywhere, pytest.raises(TokensDoNotFit, match="read_token_file") as caught:
@@ -72,18 +72,18 @@ class TestListener:
 
 
 class Front:
-    def __init__(self, noted: list[str]) -> None:
-        self.noted, self.settings = noted, Settings()
+    def __init__(self, calls: list[str]) -> None:
+        self.calls, self.settings = calls, Settings()
         self.has_kernels = True
         self.failure: Exception | None = None
 
     async def start(self) -> None:
-        self.noted.append("front starts")
+        self.calls.append("front starts")
         if self.failure is not None:
             raise self.failure
 
     async def stop(self) -> None:
-        self.noted.append("front stops")
+        self.calls.append("front stops")
 
     def reload(self, settings: Settings) -> None:
         if self.failure is not None:
@@ -92,14 +92,14 @@ class Front:
 
 
 class Supervisor:
-    def __init__(self, noted: list[str]) -> None:
-        self.noted = noted
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
 
     async def start(self) -> None:
-        self.noted.append("follows")
+        self.calls.append("follows")
 
     async def close(self) -> None:
-        self.noted.append("follows no more")
+        self.calls.append("follows no more")
 
     async def reload(self) -> tuple[Change, ...]:
         return (Change("query.timeout", TakesEffect.AT_ONCE),)
@@ -107,8 +107,8 @@ class Supervisor:
 
 class World:
     def __init__(self, folder: Path) -> None:
-        self.noted: list[str] = []
-        self.front, self.supervisor = Front(self.noted), Supervisor(self.noted)
+        self.calls: list[str] = []
+        self.front, self.supervisor = Front(self.calls), Supervisor(self.calls)
         self.path = folder / "front.sock"
         self.read: Callable[[], Settings] = Settings
         self.applied: list[Settings] = []
@@ -116,7 +116,7 @@ class World:
     def _read(self) -> Settings:
         return self.read()
 
-    def made(self) -> FrontRun:
+    def front_run(self) -> FrontRun:
         return FrontRun(
             self.front,
             self.supervisor,
@@ -127,19 +127,19 @@ class World:
             apply=self.applied.append,
         )
 
-    def run(self, act: Callable[[], bool], *, then: signal.Signals = signal.SIGTERM) -> None:
-        """Run until this holds, and end it by a signal."""
+    def run(self, condition: Callable[[], bool], *, ended_by: signal.Signals = signal.SIGTERM) -> None:
+        """Run until the condition holds, and end it with a signal."""
 
-        async def life() -> None:
-            running = asyncio.create_task(self.made().run())
+        async def run_until() -> None:
+            running = asyncio.create_task(self.front_run().run())
             async with asyncio.timeout(30):
-                while not running.done() and not await asyncio.to_thread(act):
+                while not running.done() and not await asyncio.to_thread(condition):
                     await asyncio.sleep(0.005)
                 if not running.done():
-                    os.kill(os.getpid(), then)
+                    os.kill(os.getpid(), ended_by)
                 await running
 
-        asyncio.run(life())
+        asyncio.run(run_until())
 
 
 @pytest.fixture
@@ -148,9 +148,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_knows_the_node_before_it_answers_and_ends_on_a_signal(world: World, number: signal.Signals) -> None:
-    world.run(world.path.exists, then=number)
-    assert world.noted == ["follows", "front starts", "front stops", "follows no more"]
+def test_it_has_the_nodes_state_before_it_answers_and_ends_on_a_signal(world: World, number: signal.Signals) -> None:
+    world.run(world.path.exists, ended_by=number)
+    assert world.calls == ["follows", "front starts", "front stops", "follows no more"]
     assert not world.path.exists()
 
 
@@ -158,20 +158,20 @@ def test_its_reports_count_loop_iterations(world: World) -> None:
     progress_seen = set()
     with closing(ReportClient(world.path, CLOCK)) as client:
 
-        def turned_twice() -> bool:
+        def has_iterated() -> bool:
             try:
-                heard = parse_process_report(client.fetch(5.0))
+                report = parse_process_report(client.fetch(5.0))
             except NoReport:
                 return False
-            assert (heard.stage, heard.process.pid) == (Stage.STEADY, os.getpid())
-            progress_seen.add(heard.progress)
+            assert (report.stage, report.process.pid) == (Stage.STEADY, os.getpid())
+            progress_seen.add(report.progress)
             return len(progress_seen) > 2
 
-        world.run(turned_twice)
+        world.run(has_iterated)
 
 
 def test_while_its_kernels_are_being_compiled_it_counts_as_starting(world: World) -> None:
-    """Its event loop may be blocked by a query that waits for them: see `Liveness`."""
+    """Its event loop may be blocked by a query that waits for the kernels: see `Liveness`."""
     world.front.has_kernels = False
     stages = list[Stage]()
     with closing(ReportClient(world.path, CLOCK)) as client:
@@ -189,7 +189,7 @@ def test_while_its_kernels_are_being_compiled_it_counts_as_starting(world: World
     assert stages[:2] == [Stage.STARTING, Stage.STARTING]
 
 
-def test_one_that_can_t_serve_ends_with_the_reason_and_reports_nothing(world: World) -> None:
+def test_a_front_that_can_not_serve_ends_with_the_reason_and_sends_no_report(world: World) -> None:
     world.front.failure = Fatal("the certificate can't be used")
     with pytest.raises(Fatal, match="certificate"):
         world.run(lambda: False)
@@ -198,14 +198,14 @@ def test_one_that_can_t_serve_ends_with_the_reason_and_reports_nothing(world: Wo
 
 def test_new_settings_are_applied_as_far_as_possible(world: World) -> None:
     world.read = lambda: Settings(query={"max_series": 7}, http={"connections": 9}, log={"level": "debug"})
-    asyncio.run(world.made().reload())
+    asyncio.run(world.front_run().reload())
     assert world.front.settings.query.max_series == 7
-    assert world.front.settings.http.connections == 1000, "that one waits for a restart"
+    assert world.front.settings.http.connections == 1000, "this setting needs a restart"
     assert world.applied == [world.front.settings]
 
 
-def test_settings_that_can_not_be_applied_change_nothing(world: World) -> None:
-    run = world.made()
+def test_inapplicable_settings_change_nothing(world: World) -> None:
+    run = world.front_run()
     world.read = lambda: load_settings(Path("/nowhere.toml"), {})
     with pytest.raises(Exception, match=r"nowhere|wrong"):
         asyncio.run(run.reload())
@@ -217,5 +217,5 @@ def test_settings_that_can_not_be_applied_change_nothing(world: World) -> None:
 
 
 def test_a_reload_over_http_returns_the_changes_of_the_supervisor(world: World) -> None:
-    outcome = asyncio.run(world.made().reload_node())
+    outcome = asyncio.run(world.front_run().reload_node())
     assert outcome.names(TakesEffect.AT_ONCE) == ("query.timeout",)

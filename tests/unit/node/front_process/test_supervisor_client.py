@@ -1,4 +1,4 @@
-"""The front's end of the control socket: a supervisor that comes and goes, and one that answers nonsense."""
+"""The front's end of the control socket, also with an unavailable supervisor and with invalid answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ class Link:
 
 
 class Node:
-    """A node whose state a test decides."""
+    """A node with a configurable state."""
 
     def __init__(self) -> None:
         self.shards: Sequence[int] = (0, 1)
@@ -65,7 +65,7 @@ class World:
     async def _on_reload(self) -> None:
         await self.follow()
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
             while not condition():
                 await asyncio.sleep(0.002)
@@ -77,7 +77,7 @@ class World:
 
 
 @pytest.fixture
-def made(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
+def make_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
     monkeypatch.setattr(client_module, "_RETRY_S", 0.001)
     return lambda: World(tmp_path_factory.mktemp("c"))
 
@@ -88,8 +88,8 @@ def world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return World(tmp_path_factory.mktemp("c"))
 
 
-def test_there_is_a_state_and_a_link_to_each_shard_after_the_start(world: World) -> None:
-    async def life() -> None:
+def test_after_the_start_it_has_a_state_and_a_link_to_each_shard(world: World) -> None:
+    async def run() -> None:
         server = await world.served()
         await world.client.start()
         assert [shard.shard for shard in world.client.shards()] == [0, 1]
@@ -99,7 +99,7 @@ def test_there_is_a_state_and_a_link_to_each_shard_after_the_start(world: World)
         await world.client.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 def test_without_a_supervisor_it_does_not_start(world: World) -> None:
@@ -108,13 +108,13 @@ def test_without_a_supervisor_it_does_not_start(world: World) -> None:
 
 
 def test_links_follow_added_and_removed_shards(world: World) -> None:
-    async def life() -> None:
+    async def run() -> None:
         server = await world.served()
         await world.client.start()
         before = world.client.clients()
         world.node.shards = (1, 2)
         server.publish()
-        await world.until(lambda: sorted(world.client.clients()) == [1, 2])
+        await world.wait_until(lambda: sorted(world.client.clients()) == [1, 2])
         assert world.client.clients()[1] is before[1]
         assert (before[0].closed, before[1].closed) == (True, False)
         after = world.client.clients()
@@ -122,30 +122,30 @@ def test_links_follow_added_and_removed_shards(world: World) -> None:
         assert all(link.closed for link in after.values())
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_the_last_state_is_used_until_the_supervisor_is_back(world: World) -> None:
-    async def life() -> None:
+def test_the_last_state_is_used_until_the_supervisor_answers_again(world: World) -> None:
+    async def run() -> None:
         server = await world.served()
         await world.client.start()
         await server.close()
         with structlog.testing.capture_logs() as logs:
-            await world.until(lambda: any("does not answer" in line["event"] for line in logs))
+            await world.wait_until(lambda: any("does not answer" in line["event"] for line in logs))
         assert [shard.shard for shard in world.client.shards()] == [0, 1]
         with pytest.raises(SupervisorUnreachable):
             await world.client.restart_shard(0)
         world.node.shards = (4,)
         server = await world.served()
-        await world.until(lambda: sorted(world.client.clients()) == [4])
+        await world.wait_until(lambda: sorted(world.client.clients()) == [4])
         await world.client.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_settings_that_were_reloaded_are_followed_once(world: World) -> None:
-    async def life() -> None:
+def test_reloaded_settings_are_applied_once(world: World) -> None:
+    async def run() -> None:
         server = await world.served()
         await world.client.start()
         assert world.followed == 0, "there was no reload"
@@ -155,16 +155,16 @@ def test_settings_that_were_reloaded_are_followed_once(world: World) -> None:
             assert await server.front_has_settings(reload, lambda: True, 20.0)
             assert world.followed == reload
         server.publish()
-        await world.until(lambda: world.client.state().version >= 3)
+        await world.wait_until(lambda: world.client.state().version >= 3)
         assert world.followed == 2
         await world.client.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_a_front_that_starts_after_a_reload_follows_it_lest_it_has_read_the_file_before(world: World) -> None:
-    async def life() -> None:
+def test_a_front_that_starts_after_a_reload_applies_it_again(world: World) -> None:
+    async def run() -> None:
         world.node.settings = 3
         server = await world.served()
         await world.client.start()
@@ -172,17 +172,17 @@ def test_a_front_that_starts_after_a_reload_follows_it_lest_it_has_read_the_file
         await world.client.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 def test_settings_that_the_front_can_not_apply_are_logged_and_do_not_block_the_reload(world: World) -> None:
-    async def broken() -> None:
+    async def fail() -> None:
         raise Fatal("the file is broken by now")
 
-    async def life() -> None:
+    async def run() -> None:
         server = await world.served()
         await world.client.start()
-        world.follow = broken
+        world.follow = fail
         world.node.settings = 1
         with structlog.testing.capture_logs() as logs:
             server.publish()
@@ -191,37 +191,37 @@ def test_settings_that_the_front_can_not_apply_are_logged_and_do_not_block_the_r
         await world.client.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_an_unexpected_error_does_not_end_the_following(world: World) -> None:
+def test_an_unexpected_error_does_not_end_the_client(world: World) -> None:
     async def faulty() -> None:
         world.follow = world._follow
         raise ZeroDivisionError
 
-    async def life() -> None:
+    async def run() -> None:
         server = await world.served()
         await world.client.start()
         world.follow = faulty
         world.node.settings = 1
         with structlog.testing.capture_logs() as logs:
             server.publish()
-            await world.until(lambda: world.followed == 1)
+            await world.wait_until(lambda: world.followed == 1)
         assert any("could not be applied" in line["event"] for line in logs)
         await world.client.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_front_that_does_not_follow_is_waited_for_only_so_long(world: World, is_there: bool) -> None:
-    async def life() -> None:
+def test_a_front_that_does_not_follow_is_waited_for_until_a_timeout(world: World, is_there: bool) -> None:
+    async def run() -> None:
         server = await world.served()
         assert not await server.front_has_settings(1, lambda: is_there, 0.05 if is_there else 600.0)
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 EVENTS = st.lists(
@@ -238,11 +238,11 @@ EVENTS = st.lists(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(EVENTS)
 def test_the_front_gets_the_supervisors_state_after_any_fault_of_the_socket(
-    made: Callable[[], World], events: list[tuple[str, Any]]
+    make_world: Callable[[], World], events: list[tuple[str, Any]]
 ) -> None:
-    world = made()
+    world = make_world()
 
-    async def life() -> None:
+    async def run() -> None:
         server = await world.served()
         await world.client.start()
         for what, value in events:
@@ -257,21 +257,21 @@ def test_the_front_gets_the_supervisors_state_after_any_fault_of_the_socket(
                     await close_connection(writer)
             server.publish()
         expected = world.node.state(0)
-        await world.until(
+        await world.wait_until(
             lambda: world.client.shards() == expected.shards and world.client.state().settings == expected.settings
         )
         assert sorted(world.client.clients()) == list(world.node.shards)
         assert not any(link.closed for link in world.client.clients().values())
-        # Reloads that came together may be followed together; the last one is not missed.
-        await world.until(lambda: (world.followed > 0) == (expected.settings > 0))
+        # Simultaneous reloads may be followed together; the last one is never missed.
+        await world.wait_until(lambda: (world.followed > 0) == (expected.settings > 0))
         await world.client.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-class Lying:
-    """A supervisor that answers each message with the next of these: bytes as they are, or a message."""
+class FaultySupervisor:
+    """A supervisor that answers each message with the next of these answers: raw bytes, or a message."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -290,7 +290,7 @@ class Lying:
             writer.close()
 
 
-NONSENSE = (
+INVALID_ANSWERS = (
     b"",
     b"x" * 100,
     b"SLQ1" + b"\x00" * 3,
@@ -300,30 +300,30 @@ NONSENSE = (
 )
 
 
-@pytest.mark.parametrize("answer", NONSENSE)
+@pytest.mark.parametrize("answer", INVALID_ANSWERS)
 def test_an_invalid_first_state_is_a_retryable_error(world: World, answer: Any) -> None:
-    async def life() -> None:
-        server = await asyncio.start_unix_server(Lying(answer).serve, str(world.path))
+    async def run() -> None:
+        server = await asyncio.start_unix_server(FaultySupervisor(answer).serve, str(world.path))
         with pytest.raises(SupervisorUnreachable):
             await world.client.start()
         server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-@pytest.mark.parametrize("answer", NONSENSE)
+@pytest.mark.parametrize("answer", INVALID_ANSWERS)
 def test_an_invalid_later_state_changes_nothing(world: World, answer: Any) -> None:
-    good = [Message(STATE, NodeState(version, shards=_shards(version)).to_fields()) for version in (1, 2)]
+    valid = [Message(STATE, NodeState(version, shards=_shards(version)).to_fields()) for version in (1, 2)]
 
-    async def life() -> None:
-        server = await asyncio.start_unix_server(Lying(good[0], answer, good[1]).serve, str(world.path))
+    async def run() -> None:
+        server = await asyncio.start_unix_server(FaultySupervisor(valid[0], answer, valid[1]).serve, str(world.path))
         await world.client.start()
         assert sorted(world.client.clients()) == [1]
-        await world.until(lambda: sorted(world.client.clients()) == [2])
+        await world.wait_until(lambda: sorted(world.client.clients()) == [2])
         await world.client.close()
         server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 def _shards(number: int) -> tuple[ShardProcessStatus, ...]:
@@ -331,20 +331,20 @@ def _shards(number: int) -> tuple[ShardProcessStatus, ...]:
 
 
 def test_an_invalid_answer_to_a_reload_is_an_error(world: World) -> None:
-    async def life() -> None:
-        server = await asyncio.start_unix_server(Lying(Message(RELOADED, {})).serve, str(world.path))
+    async def run() -> None:
+        server = await asyncio.start_unix_server(FaultySupervisor(Message(RELOADED, {})).serve, str(world.path))
         with pytest.raises(SupervisorUnreachable, match="can't be read"):
             await world.client.reload()
         server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(
     "message", [Message("dance", {}), Message(STATE, {}), Message("restart", {"shard": "x"}), Message("restart", {})]
 )
-def test_the_supervisor_refuses_what_it_does_not_understand_and_goes_on(world: World, message: Message) -> None:
-    async def life() -> None:
+def test_the_supervisor_refuses_unknown_messages_and_keeps_serving(world: World, message: Message) -> None:
+    async def run() -> None:
         server = await world.served()
         reader, writer = await asyncio.open_unix_connection(str(world.path))
         for _ in range(2):
@@ -353,11 +353,11 @@ def test_the_supervisor_refuses_what_it_does_not_understand_and_goes_on(world: W
         writer.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 def test_the_supervisor_closes_a_connection_that_sends_no_frames(world: World) -> None:
-    async def life() -> None:
+    async def run() -> None:
         server = await world.served()
         reader, writer = await asyncio.open_unix_connection(str(world.path))
         writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
@@ -365,4 +365,4 @@ def test_the_supervisor_closes_a_connection_that_sends_no_frames(world: World) -
         writer.close()
         await server.close()
 
-    asyncio.run(life())
+    asyncio.run(run())

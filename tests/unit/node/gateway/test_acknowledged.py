@@ -20,63 +20,63 @@ BAD = Series([("a", "1"), ("a", "2")], [(1, 1.0)])
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A request with a number of valid series, with or without an invalid one, and what Kafka does with it."""
+class SentRequest:
+    """A request with a number of valid series, with or without an invalid one, and its fate in Kafka."""
 
     series: int
-    bad: bool
+    has_invalid: bool
     fate: str
     delivered: int
 
 
-SENT = st.builds(
-    Sent,
+REQUESTS = st.builds(
+    SentRequest,
     series=st.integers(0, 12),
-    bad=st.booleans(),
+    has_invalid=st.booleans(),
     fate=st.sampled_from(["deliver", "fail", "late", "client-gone"]),
     delivered=st.integers(0, 3),
 )
 
 
-def series_of(number: int, sent: Sent) -> list[Series]:
-    # Its time tells which request a sample belongs to.
-    return [up(each, time=number + 1) for each in range(sent.series)]
+def series_of(number: int, sent: SentRequest) -> list[Series]:
+    # The time of a sample identifies its request.
+    return [up(series, time=number + 1) for series in range(sent.series)]
 
 
-async def exchange(gateway: InProcessGateway, number: int, sent: Sent) -> Answer | None:
-    body = body_of(*series_of(number, sent), *([BAD] if sent.bad else []))
-    asking = asyncio.create_task(gateway.write(body))
+async def exchange(gateway: GatewayOfATest, number: int, sent: SentRequest) -> Answer | None:
+    body = body_of(*series_of(number, sent), *([BAD] if sent.has_invalid else []))
+    answer = asyncio.create_task(gateway.write(body))
     if sent.fate == "client-gone":
         await asyncio.sleep(0.001 * (number % 3))
-        asking.cancel()
+        answer.cancel()
     try:
-        return await asking
+        return await answer
     except asyncio.CancelledError:
         return None
 
 
-def settle(gateway: InProcessGateway, requests: list[Sent], *, late: bool) -> None:
+def settle(gateway: GatewayOfATest, requests: list[SentRequest], *, late: bool) -> None:
     """Settle the held batches, the newest first, since Kafka may answer in any order."""
     for batch in reversed(list(gateway.producer.held)):
         ((_, _, samples), *_) = decoded({0: [batch.records[0].value]})
-        fate = requests[samples[0][0] - 1]
-        if fate.fate == "late" and not late:
+        sent = requests[samples[0][0] - 1]
+        if sent.fate == "late" and not late:
             continue
-        if fate.fate == "fail":
-            batch.fail(min(fate.delivered, len(batch.records) - 1))
+        if sent.fate == "fail":
+            batch.fail(min(sent.delivered, len(batch.records) - 1))
         else:
             batch.deliver()
 
 
-async def history(requests: list[Sent], room: int) -> None:
+async def send_and_check(requests: list[SentRequest], room: int) -> None:
     options = GatewayOptions(timeout_s=0.05, max_in_flight=room)
     async with serving(options, partitions=PARTITIONS) as gateway:
         gateway.producer.holding = True
-        asked = asyncio.gather(*(exchange(gateway, number, sent) for number, sent in enumerate(requests)))
-        while not asked.done():
+        answers_of_all = asyncio.gather(*(exchange(gateway, number, sent) for number, sent in enumerate(requests)))
+        while not answers_of_all.done():
             settle(gateway, requests, late=False)
             await asyncio.sleep(0.002)
-        answers = await asked
+        answers = await answers_of_all
         check(gateway, requests, answers)
         async with asyncio.timeout(60):
             while gateway.gateway.figures().in_flight_bytes or gateway.producer.held:
@@ -84,29 +84,29 @@ async def history(requests: list[Sent], room: int) -> None:
                 await asyncio.sleep(0.002)
 
 
-def check(gateway: InProcessGateway, requests: list[Sent], answers: list[Answer | None]) -> None:
-    written = gateway.written()
+def check(gateway: GatewayOfATest, requests: list[SentRequest], answers: list[Answer | None]) -> None:
+    stored = gateway.written()
     for number, (sent, answer) in enumerate(zip(requests, answers, strict=True)):
         if answer is None:
             continue
         assert answer.status in {204, 400, 503}
         assert (answer.status == 503) == ("Retry-After" in answer.headers)
         if answer.status == 204:
-            assert not sent.bad
+            assert not sent.has_invalid
         elif answer.status == 400:
-            assert sent.bad
+            assert sent.has_invalid
         else:
             continue
-        wanted = decoded({0: [body_of(*series_of(number, sent))]})
-        for _, labels, samples in wanted:
-            assert (partition_of(labels, PARTITIONS), labels, samples) in written
-    for partition, labels, _ in written:
+        expected = decoded({0: [body_of(*series_of(number, sent))]})
+        for _, labels, samples in expected:
+            assert (partition_of(labels, PARTITIONS), labels, samples) in stored
+    for partition, labels, _ in stored:
         assert partition == partition_of(labels, PARTITIONS)
 
 
 @settings(max_examples=40)
-@given(st.lists(SENT, min_size=1, max_size=8), st.sampled_from([2 << 10, 8 << 10, 1 << 20]))
-def test_success_means_that_all_that_is_valid_is_in_the_log_and_nothing_is_left_in_flight(
-    requests: list[Sent], room: int
+@given(st.lists(REQUESTS, min_size=1, max_size=8), st.sampled_from([2 << 10, 8 << 10, 1 << 20]))
+def test_success_means_that_all_valid_series_are_in_the_log_and_none_is_in_flight(
+    requests: list[SentRequest], room: int
 ) -> None:
-    in_loop(history(requests, room))
+    in_loop(send_and_check(requests, room))

@@ -21,19 +21,19 @@ def run(
     test: Callable[[InProcessGateway], Awaitable[None]],
     options: GatewayOptions | None = None,
     http: Mapping[str, object] | None = None,
-) -> InProcessGateway:
-    async def whole() -> InProcessGateway:
+) -> GatewayOfATest:
+    async def serve_and_test() -> GatewayOfATest:
         async with serving(options, http=http) as gateway:
             await test(gateway)
             await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes == 0)
         return gateway
 
-    return in_loop(whole())
+    return in_loop(serve_and_test())
 
 
 @asynccontextmanager
-async def announced(
-    gateway: InProcessGateway, length: int, sent: bytes = b"", **headers: str
+async def announced_body(
+    gateway: GatewayOfATest, length: int, sent: bytes = b"", **headers: str
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A client that announces a body, sends a part of it, and disconnects at the end."""
     host, port = gateway.url.removeprefix("http://").split(":")
@@ -51,13 +51,13 @@ def in_flight(gateway: InProcessGateway) -> int:
     return gateway.gateway.figures().in_flight_bytes
 
 
-def test_clients_that_announce_much_and_send_nothing_reserve_next_to_nothing() -> None:
+def test_clients_that_announce_a_large_body_and_send_none_reserve_almost_no_room() -> None:
     """Their bodies together are four times as large as the limit."""
 
     async def test(gateway: InProcessGateway) -> None:
         async with AsyncExitStack() as clients:
             for _ in range(4):
-                await clients.enter_async_context(announced(gateway, LARGE))
+                await clients.enter_async_context(announced_body(gateway, LARGE))
             await eventually_in_loop(lambda: in_flight(gateway) == 4 * RECORD_OVERHEAD)
             assert (await gateway.write(body_of(up(1)))).status == 204
             assert gateway.gateway.figures().waiting_requests == 0
@@ -67,8 +67,8 @@ def test_clients_that_announce_much_and_send_nothing_reserve_next_to_nothing() -
 
 
 def test_room_is_reserved_for_the_bytes_that_have_arrived() -> None:
-    async def test(gateway: InProcessGateway) -> None:
-        async with announced(gateway, LARGE, bytes(5_000)) as (_, writer):
+    async def test(gateway: GatewayOfATest) -> None:
+        async with announced_body(gateway, LARGE, bytes(5_000)) as (_, writer):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 5_000)
             writer.write(bytes(3_000))
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 8_000)
@@ -77,8 +77,8 @@ def test_room_is_reserved_for_the_bytes_that_have_arrived() -> None:
 
 
 def test_partial_bodies_that_together_exceed_the_limit_all_succeed() -> None:
-    async def test(gateway: InProcessGateway) -> None:
-        bodies = [body_of(*(up(100 * number + one) for one in range(100))) for number in range(12)]
+    async def test(gateway: GatewayOfATest) -> None:
+        bodies = [body_of(*(up(100 * number + place) for place in range(100))) for number in range(12)]
 
         async def halves(body: bytes) -> AsyncIterator[bytes]:
             for start in range(0, len(body), 200):
@@ -95,10 +95,10 @@ def test_partial_bodies_that_together_exceed_the_limit_all_succeed() -> None:
 def test_a_body_without_room_for_its_rest_is_put_off_and_releases_everything() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=0.4)
 
-    async def test(gateway: InProcessGateway) -> None:
-        async with announced(gateway, LARGE, bytes(10_000)):
+    async def test(gateway: GatewayOfATest) -> None:
+        async with announced_body(gateway, LARGE, bytes(10_000)):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
-            async with announced(gateway, LARGE, bytes(12_000)) as (reader, _):
+            async with announced_body(gateway, LARGE, bytes(12_000)) as (reader, _):
                 assert (await reader.readline()).startswith(b"HTTP/1.1 503 ")
                 rest = await reader.read()
                 assert b"Retry-After: 1\r\n" in rest
@@ -113,10 +113,10 @@ def test_a_body_without_room_for_its_rest_is_put_off_and_releases_everything() -
 def test_a_client_that_disconnects_while_its_body_waits_releases_its_room() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=60)
 
-    async def test(gateway: InProcessGateway) -> None:
-        async with announced(gateway, LARGE, bytes(10_000)):
+    async def test(gateway: GatewayOfATest) -> None:
+        async with announced_body(gateway, LARGE, bytes(10_000)):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
-            async with announced(gateway, LARGE, bytes(12_000)):
+            async with announced_body(gateway, LARGE, bytes(12_000)):
                 await eventually_in_loop(lambda: gateway.gateway.figures().waiting_requests == 1)
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
             assert gateway.gateway.figures().waiting_requests == 0
@@ -127,11 +127,14 @@ def test_a_client_that_disconnects_while_its_body_waits_releases_its_room() -> N
 def test_a_client_gets_100_continue_only_when_the_gateway_reads_the_body() -> None:
     async def test(gateway: InProcessGateway) -> None:
         body = body_of(up(1))
-        async with announced(gateway, len(body), Expect="100-continue") as (reader, writer):
+        async with announced_body(gateway, len(body), Expect="100-continue") as (reader, writer):
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
             writer.write(body)
             assert (await reader.readline()).startswith(b"HTTP/1.1 204 ")
-        async with announced(gateway, len(body), Expect="100-continue", **{"Content-Encoding": "gzip"}) as (reader, _):
+        async with announced_body(gateway, len(body), Expect="100-continue", **{"Content-Encoding": "gzip"}) as (
+            reader,
+            _,
+        ):
             assert (await reader.readline()).startswith(b"HTTP/1.1 415 ")
 
     run(test)

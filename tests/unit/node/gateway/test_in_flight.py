@@ -19,7 +19,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     in_loop(test())
 
 
-async def in_line(room: InFlight, size: int, timeout: float = LONG) -> "asyncio.Task[Reservation]":
+async def reserve_later(room: InFlight, size: int, timeout: float = LONG) -> "asyncio.Task[Reservation]":
     task = asyncio.create_task(room.reserve(size, timeout))
     await asyncio.sleep(0)
     return task
@@ -33,11 +33,11 @@ async def settle() -> None:
 def test_room_is_reserved_immediately_and_released_once() -> None:
     async def test() -> None:
         room = InFlight(100)
-        one = await room.reserve(60, LONG)
+        reservation = await room.reserve(60, LONG)
         two = await room.reserve(40, LONG)
         assert room.used == 100
-        one.release()
-        one.release()
+        reservation.release()
+        reservation.release()
         assert room.used == 40
         two.release()
         assert room.used == 0
@@ -45,13 +45,13 @@ def test_room_is_reserved_immediately_and_released_once() -> None:
     run(test)
 
 
-def test_waiting_requests_are_admitted_in_order_and_none_overtakes() -> None:
+def test_waiting_requests_are_admitted_in_order() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(90, LONG)
-        large, small = await in_line(room, 50), await in_line(room, 5)
+        large, small = await reserve_later(room, 50), await reserve_later(room, 5)
         await settle()
-        # There would be room for the small one, which came later.
+        # There would be room for the small request, which came later.
         assert not small.done()
         assert room.waiting == 2
         first.release()
@@ -67,7 +67,7 @@ def test_a_request_larger_than_the_limit_is_admitted_alone() -> None:
     async def test() -> None:
         room = InFlight(100)
         other = await room.reserve(1, LONG)
-        giant = await in_line(room, 500)
+        giant = await reserve_later(room, 500)
         await settle()
         assert not giant.done()
         other.release()
@@ -81,7 +81,7 @@ def test_a_request_that_waits_too_long_leaves_the_queue_and_the_next_ones_move_u
     async def test() -> None:
         room = InFlight(100)
         await room.reserve(90, LONG)
-        large, small = await in_line(room, 50, timeout=0.01), await in_line(room, 10)
+        large, small = await reserve_later(room, 50, timeout=0.01), await reserve_later(room, 10)
         with pytest.raises(NoRoom):
             await large
         await settle()
@@ -91,11 +91,11 @@ def test_a_request_that_waits_too_long_leaves_the_queue_and_the_next_ones_move_u
     run(test)
 
 
-def test_a_cancelled_request_leaves_nothing_in_the_queue() -> None:
+def test_a_cancelled_request_leaves_the_queue() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(100, LONG)
-        waiting, next_one = await in_line(room, 100), await in_line(room, 100)
+        waiting, next_one = await reserve_later(room, 100), await reserve_later(room, 100)
         waiting.cancel()
         await settle()
         assert room.waiting == 1
@@ -110,7 +110,7 @@ def test_a_request_that_is_admitted_while_it_is_cancelled_releases_its_room() ->
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(100, LONG)
-        waiting = await in_line(room, 100)
+        waiting = await reserve_later(room, 100)
         first.release()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -124,7 +124,7 @@ def test_a_request_that_is_cancelled_while_room_is_released_is_passed_over() -> 
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(100, LONG)
-        waiting, next_one = await in_line(room, 100), await in_line(room, 30)
+        waiting, next_one = await reserve_later(room, 100), await reserve_later(room, 30)
         waiting.cancel()
         first.release()
         await settle()
@@ -134,18 +134,18 @@ def test_a_request_that_is_cancelled_while_room_is_released_is_passed_over() -> 
     run(test)
 
 
-def test_an_estimate_is_put_right_in_either_direction() -> None:
+def test_an_estimate_is_corrected_in_either_direction() -> None:
     async def test() -> None:
         room = InFlight(100)
-        one = await room.reserve(80, LONG)
-        waiting = await in_line(room, 60)
-        one.resize(40)
+        reservation = await room.reserve(80, LONG)
+        waiting = await reserve_later(room, 60)
+        reservation.resize(40)
         await settle()
         assert waiting.done()
-        one.resize(70)
+        reservation.resize(70)
         assert room.used == 130
         (await waiting).release()
-        one.release()
+        reservation.release()
         assert room.used == 0
 
     run(test)
@@ -155,27 +155,27 @@ class TestBodiesThatArrive:
     def test_a_reservation_grows_with_the_bytes_that_arrive(self) -> None:
         async def test() -> None:
             room = InFlight(100)
-            one = await room.reserve(10, LONG)
+            reservation = await room.reserve(10, LONG)
             for size in (20, 30):
-                await one.grow(size, LONG)
+                await reservation.grow(size, LONG)
             assert room.used == 60
-            one.resize(25)
+            reservation.resize(25)
             assert room.used == 25
-            one.release()
+            reservation.release()
             assert room.used == 0
 
         run(test)
 
-    def test_the_oldest_gets_room_even_if_other_partial_requests_hold_all_of_it(self) -> None:
+    def test_the_oldest_gets_room_even_if_other_partial_requests_have_all_of_it(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
-            waiting = await growing(other, 10)
+            waiting = await grow_later(other, 10)
             await oldest.grow(200, LONG)
             await settle()
             assert not waiting.done()
             assert room.used == 300
-            # All of it is here, so that the other one is the oldest; but what is here has to go first.
+            # It is complete, so that the other one is the oldest; but complete requests have to be released first.
             oldest.resize(250)
             await settle()
             assert not waiting.done()
@@ -189,23 +189,23 @@ class TestBodiesThatArrive:
     def test_while_complete_requests_wait_for_kafka_the_limit_is_exceeded_by_at_most_one_request(self) -> None:
         """For any number of arriving requests, each of which becomes the oldest at some time."""
 
-        async def arriving(room: InFlight, whole: list[Reservation]) -> None:
+        async def receive_body(room: InFlight, complete: list[Reservation]) -> None:
             reservation = await room.reserve(1, LONG)
             for _ in range(8):
                 await reservation.grow(10, LONG)
                 assert room.used <= 100 + 81
             reservation.resize(81)
-            whole.append(reservation)
+            complete.append(reservation)
 
         async def test() -> None:
-            room, whole = InFlight(100), list[Reservation]()
-            tasks = [asyncio.create_task(arriving(room, whole)) for _ in range(50)]
+            room, complete = InFlight(100), list[Reservation]()
+            tasks = [asyncio.create_task(receive_body(room, complete)) for _ in range(50)]
             for count in range(50):
-                while len(whole) <= count:
+                while len(complete) <= count:
                     await asyncio.sleep(0)
                 await settle()
                 assert room.used <= 100 + 81
-                whole[count].release()
+                complete[count].release()
             await asyncio.gather(*tasks)
             assert (room.used, room.waiting) == (0, 0)
 
@@ -215,13 +215,13 @@ class TestBodiesThatArrive:
         async def test() -> None:
             room = InFlight(100)
             oldest = await room.reserve(10, LONG)
-            done = await room.reserve(70, LONG)
-            done.resize(70)
-            newcomer = await in_line(room, 50)
+            arrived = await room.reserve(70, LONG)
+            arrived.resize(70)
+            newcomer = await reserve_later(room, 50)
             await oldest.grow(20, 0.01)
-            waiting = await growing(oldest, 20)
+            waiting = await grow_later(oldest, 20)
             assert (newcomer.done(), waiting.done()) == (False, False)
-            done.resize(40)
+            arrived.resize(40)
             await settle()
             assert (newcomer.done(), waiting.done(), room.used) == (False, True, 90)
 
@@ -230,7 +230,7 @@ class TestBodiesThatArrive:
     def test_bodies_that_have_arrived_in_part_do_not_block_each_other(self) -> None:
         """Together they exceed the limit. Each is admitted, in the order of arrival."""
 
-        async def arriving(room: InFlight, name: int, ended: list[int]) -> None:
+        async def receive_body(room: InFlight, name: int, ended: list[int]) -> None:
             reservation = await room.reserve(10, LONG)
             for _ in range(9):
                 await reservation.grow(10, LONG)
@@ -240,24 +240,24 @@ class TestBodiesThatArrive:
 
         async def test() -> None:
             room, ended = InFlight(100), list[int]()
-            await asyncio.gather(*(arriving(room, name, ended) for name in range(20)))
+            await asyncio.gather(*(receive_body(room, name, ended) for name in range(20)))
             assert ended == list(range(20))
             assert (room.used, room.waiting) == (0, 0)
 
         run(test)
 
-    def test_a_body_that_grows_waits_behind_a_request_that_came_to_the_line_before(self) -> None:
+    def test_a_growing_body_waits_behind_a_request_that_queued_earlier(self) -> None:
         async def test() -> None:
             room = InFlight(100)
-            done = await room.reserve(60, LONG)
-            done.resize(60)
-            oldest, growing_one = await room.reserve(10, LONG), await room.reserve(10, LONG)
-            newcomer = await in_line(room, 50)
-            waiting = await growing(growing_one, 10)
+            arrived = await room.reserve(60, LONG)
+            arrived.resize(60)
+            oldest, growing = await room.reserve(10, LONG), await room.reserve(10, LONG)
+            newcomer = await reserve_later(room, 50)
+            waiting = await grow_later(growing, 10)
             await settle()
             # There would be room for the ten bytes.
             assert (newcomer.done(), waiting.done(), room.waiting) == (False, False, 2)
-            done.release()
+            arrived.release()
             await settle()
             assert (newcomer.done(), waiting.done(), room.used) == (True, True, 80)
             oldest.release()
@@ -269,7 +269,7 @@ class TestBodiesThatArrive:
             room = InFlight(100)
             await room.reserve(50, LONG)
             other = await room.reserve(40, LONG)
-            large, small = await growing(other, 50, timeout=0.01), await in_line(room, 10)
+            large, small = await grow_later(other, 50, timeout=0.01), await reserve_later(room, 10)
             with pytest.raises(NoRoom):
                 await large
             await settle()
@@ -284,7 +284,7 @@ class TestBodiesThatArrive:
         async def test() -> None:
             room = InFlight(100)
             oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
-            waiting = await growing(other, 30)
+            waiting = await grow_later(other, 30)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
@@ -299,7 +299,7 @@ class TestBodiesThatArrive:
         async def test() -> None:
             room = InFlight(100)
             oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
-            waiting = await growing(other, 30)
+            waiting = await grow_later(other, 30)
             oldest.release()
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -313,7 +313,7 @@ class TestBodiesThatArrive:
         async def test() -> None:
             room = InFlight(100)
             oldest, second, third = [await room.reserve(33, LONG) for _ in range(3)]
-            waiting, behind = await growing(second, 40), await growing(third, 40)
+            waiting, behind = await grow_later(second, 40), await grow_later(third, 40)
             oldest.release()
             await settle()
             assert (waiting.done(), behind.done(), room.used) == (True, False, 33 + 33 + 40)
@@ -324,7 +324,7 @@ class TestBodiesThatArrive:
         run(test)
 
 
-async def growing(reservation: Reservation, size: int, timeout: float = LONG) -> "asyncio.Task[None]":
+async def grow_later(reservation: Reservation, size: int, timeout: float = LONG) -> "asyncio.Task[None]":
     task = asyncio.create_task(reservation.grow(size, timeout))
     await asyncio.sleep(0)
     return task
@@ -334,8 +334,10 @@ async def growing(reservation: Reservation, size: int, timeout: float = LONG) ->
     st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=6), min_size=1, max_size=12),
     st.lists(st.integers(0, 100), max_size=12),
 )
-def test_all_room_is_released_whatever_arrives_or_is_cancelled(bodies: list[list[int]], gone: list[int]) -> None:
-    async def arriving(room: InFlight, body: list[int]) -> None:
+def test_all_room_is_released_whatever_arrives_or_is_cancelled(
+    bodies: list[list[int]], cancellations: list[int]
+) -> None:
+    async def receive_body(room: InFlight, body: list[int]) -> None:
         reservation = await room.reserve(1, LONG)
         try:
             for size in body:
@@ -349,13 +351,13 @@ def test_all_room_is_released_whatever_arrives_or_is_cancelled(bodies: list[list
 
     async def test() -> None:
         room = InFlight(100)
-        tasks = [asyncio.create_task(arriving(room, body)) for body in bodies]
-        for turns in gone:
-            for _ in range(turns % 7):
+        tasks = [asyncio.create_task(receive_body(room, body)) for body in bodies]
+        for number in cancellations:
+            for _ in range(number % 7):
                 await asyncio.sleep(0)
-            tasks[turns % len(tasks)].cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [one for one in ended if isinstance(one, Exception)] == []
+            tasks[number % len(tasks)].cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [result for result in results if isinstance(result, Exception)] == []
         assert (room.used, room.waiting) == (0, 0)
 
     run(test)
@@ -366,12 +368,12 @@ def test_the_used_room_stays_within_the_limit_and_is_released(steps: list[tuple[
     async def test() -> None:
         room = InFlight(100)
         tasks: list[asyncio.Task[Reservation]] = []
-        for size, what in steps:
-            if what == "take":
-                tasks.append(await in_line(room, size))
+        for size, action in steps:
+            if action == "take":
+                tasks.append(await reserve_later(room, size))
             elif tasks:
                 task = tasks.pop(size % len(tasks))
-                if what == "cancel" or not task.done():
+                if action == "cancel" or not task.done():
                     task.cancel()
                 if task.done() and not task.cancelled():
                     task.result().release()

@@ -49,15 +49,15 @@ class ScriptedClient:
 
     def poll(self, _timeout: float) -> int:
         with self.lock:
-            told = [] if self.holding else self.waiting
+            delivered = [] if self.holding else self.waiting
             self.waiting = self.waiting if self.holding else []
             events, self.events = self.events, []
         for event in events:
             event()
-        for on_delivery in told:
+        for on_delivery in delivered:
             on_delivery(self.outcome, SimpleNamespace(timestamp=lambda: self.timestamp))
         threading.Event().wait(0.001)
-        return len(told)
+        return len(delivered)
 
     def flush(self, timeout: float) -> int:
         self.poll(timeout)
@@ -76,31 +76,33 @@ class ScriptedClient:
         return len(self.waiting)
 
 
-class Made:
+class ScriptedProducer:
     """A producer with clients that the test controls."""
 
     def __init__(self, **script: object) -> None:
         self.clients: list[ScriptedClient] = []
-        self.troubles = 0
+        self.outages = 0
         self._script = script
         self.clock = ManualClock(NOW)
         self.broker_clock = BrokerClock(self.clock)
-        self.producer = KafkaProducer(self._make, "topic", self.broker_clock, on_trouble=self._trouble)
+        self.producer = KafkaProducer(self._make_client, "topic", self.broker_clock, on_trouble=self._count_outage)
         self.deliveries = Deliveries()
 
-    def _make(self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> ScriptedClient:
+    def _make_client(
+        self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]
+    ) -> ScriptedClient:
         script = self._script if not self.clients else {}
         self.clients.append(ScriptedClient(on_error, on_statistics, **script))
         return self.clients[-1]
 
-    def _trouble(self) -> None:
-        self.troubles += 1
+    def _count_outage(self) -> None:
+        self.outages += 1
 
     def send(self, records: int = 3) -> None:
         batch = [Record(number % 2, b"value") for number in range(records)]
         self.producer.send(batch, self.deliveries.on_done())
 
-    def told(self, count: int = 1) -> list[NotDelivered | None]:
+    def results(self, count: int = 1) -> list[NotDelivered | None]:
         return self.deliveries.wait(count)
 
 
@@ -109,12 +111,12 @@ FATAL = KafkaError(KafkaError._FATAL, "out of sequence", fatal=True)
 
 
 def test_a_batch_is_reported_once_when_its_last_record_is_acknowledged() -> None:
-    made = Made(holding=True)
-    made.send(5)
-    made.clients[0].holding = False
-    assert made.told() == [None]
-    made.producer.close(1)
-    assert made.told() == [None]
+    scripted = ScriptedProducer(holding=True)
+    scripted.send(5)
+    scripted.clients[0].holding = False
+    assert scripted.results() == [None]
+    scripted.producer.close(1)
+    assert scripted.results() == [None]
 
 
 @pytest.mark.parametrize(
@@ -126,120 +128,120 @@ def test_a_batch_is_reported_once_when_its_last_record_is_acknowledged() -> None
         ((TIMESTAMP_CREATE_TIME, NOW - 900_000), None),
     ],
 )
-def test_the_time_of_an_acknowledged_record_is_compared_with_the_own_clock(
+def test_the_time_of_an_acknowledged_record_is_compared_with_the_gateways_clock(
     timestamp: tuple[int, int], difference: int | None
 ) -> None:
-    made = Made(holding=True, timestamp=timestamp)
-    made.send(1)
-    made.clock.sleep(10)
-    made.clients[0].holding = False
-    made.told()
-    assert made.broker_clock.newest == Comparison(difference, OwnTime(NOW + 10_000, 10.0))
-    made.producer.close(1)
+    scripted = ScriptedProducer(holding=True, timestamp=timestamp)
+    scripted.send(1)
+    scripted.clock.sleep(10)
+    scripted.clients[0].holding = False
+    scripted.results()
+    assert scripted.broker_clock.newest == Comparison(difference, OwnTime(NOW + 10_000, 10.0))
+    scripted.producer.close(1)
 
 
-def test_a_record_that_was_given_up_compares_nothing() -> None:
-    made = Made(outcome=KafkaError(KafkaError._MSG_TIMED_OUT))
-    made.send()
-    made.told()
-    assert made.broker_clock.newest is None
-    made.producer.close(1)
+def test_a_failed_record_makes_no_clock_comparison() -> None:
+    scripted = ScriptedProducer(outcome=KafkaError(KafkaError._MSG_TIMED_OUT))
+    scripted.send()
+    scripted.results()
+    assert scripted.broker_clock.newest is None
+    scripted.producer.close(1)
 
 
 def test_one_failed_record_fails_its_batch() -> None:
-    made = Made(outcome=KafkaError(KafkaError._MSG_TIMED_OUT))
-    made.send()
-    (error,) = made.told()
+    scripted = ScriptedProducer(outcome=KafkaError(KafkaError._MSG_TIMED_OUT))
+    scripted.send()
+    (error,) = scripted.results()
     assert "timed out" in str(error).lower()
-    assert made.producer.counts().errors == 3
-    made.producer.close(1)
+    assert scripted.producer.counts().errors == 3
+    scripted.producer.close(1)
 
 
 def test_a_full_queue_fails_the_batch_after_its_queued_records_are_settled() -> None:
-    made = Made(refusal=BufferError(), refuse_after=2, holding=True)
-    made.send(4)
-    assert made.deliveries.outcomes == []
-    made.clients[0].holding = False
-    (error,) = made.told()
+    scripted = ScriptedProducer(refusal=BufferError(), refuse_after=2, holding=True)
+    scripted.send(4)
+    assert scripted.deliveries.told == []
+    scripted.clients[0].holding = False
+    (error,) = scripted.results()
     assert "the producer's queue is full" in str(error)
-    made.producer.close(1)
+    scripted.producer.close(1)
 
 
 def test_a_client_that_refuses_the_first_record_fails_the_batch_at_once() -> None:
-    made = Made(refusal=KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), refuse_after=0)
-    made.send()
-    assert len(made.told()) == 1
-    made.producer.close(1)
+    scripted = ScriptedProducer(refusal=KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), refuse_after=0)
+    scripted.send()
+    assert len(scripted.results()) == 1
+    scripted.producer.close(1)
 
 
-@pytest.mark.parametrize("how", ["delivery", "refusal", "told"])
+@pytest.mark.parametrize("how", ["delivery", "refusal", "callback"])
 def test_a_fatal_error_of_the_client_leads_to_a_new_client(how: str) -> None:
     match how:
         case "delivery":
-            made = Made(outcome=FATAL)
+            scripted = ScriptedProducer(outcome=FATAL)
         case "refusal":
-            made = Made(refusal=KafkaException(FATAL), refuse_after=0)
+            scripted = ScriptedProducer(refusal=KafkaException(FATAL), refuse_after=0)
         case _:
-            made = Made()
-            client = made.clients[0]
+            scripted = ScriptedProducer()
+            client = scripted.clients[0]
             client.events.append(lambda: client.on_error(FATAL))
-    if how != "told":
-        made.send()
-        assert isinstance(made.told()[0], NotDelivered)
-    eventually(lambda: made.producer.counts().renewals == 1)
-    before = len(made.deliveries.outcomes)
-    made.send()
-    assert made.told(before + 1)[-1] is None
-    assert len(made.clients) == 2
-    made.producer.close(1)
+    if how != "callback":
+        scripted.send()
+        assert isinstance(scripted.results()[0], NotDelivered)
+    eventually(lambda: scripted.producer.counts().renewals == 1)
+    before = len(scripted.deliveries.told)
+    scripted.send()
+    assert scripted.results(before + 1)[-1] is None
+    assert len(scripted.clients) == 2
+    scripted.producer.close(1)
 
 
 def test_unacknowledged_records_of_the_old_client_are_reported_as_failed() -> None:
-    made = Made(holding=True)
-    made.send()
-    made.producer.renew()
-    (error,) = made.told()
+    scripted = ScriptedProducer(holding=True)
+    scripted.send()
+    scripted.producer.renew()
+    (error,) = scripted.results()
     assert isinstance(error, NotDelivered)
-    made.producer.close(1)
+    scripted.producer.close(1)
 
 
-def test_closing_waits_for_deliveries_and_gives_up_the_rest() -> None:
-    made = Made(holding=True)
-    made.send()
-    made.producer.close(0)
-    (error,) = made.told()
+def test_closing_waits_for_deliveries_and_then_fails_the_others() -> None:
+    scripted = ScriptedProducer(holding=True)
+    scripted.send()
+    scripted.producer.close(0)
+    (error,) = scripted.results()
     assert isinstance(error, NotDelivered)
 
 
 def test_an_outage_of_all_brokers_is_reported_to_the_callback() -> None:
-    made = Made()
-    client = made.clients[0]
+    scripted = ScriptedProducer()
+    client = scripted.clients[0]
     client.events.append(lambda: client.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN)))
-    eventually(lambda: made.troubles == 1)
-    made.producer.close(1)
+    eventually(lambda: scripted.outages == 1)
+    scripted.producer.close(1)
 
 
 def test_retries_are_the_sum_over_all_brokers_and_previous_clients() -> None:
-    made = Made()
-    told = json.dumps({"brokers": {"a": {"txretries": 2}, "b": {"txretries": 3}}})
-    made.clients[0].on_statistics(told)
-    assert made.producer.counts().retries == 5
-    made.producer.renew()
-    eventually(lambda: made.producer.counts().renewals == 1)
-    made.clients[1].on_statistics(told)
-    assert made.producer.counts().retries == 10
-    made.producer.close(1)
+    scripted = ScriptedProducer()
+    statistics = json.dumps({"brokers": {"a": {"txretries": 2}, "b": {"txretries": 3}}})
+    scripted.clients[0].on_statistics(statistics)
+    assert scripted.producer.counts().retries == 5
+    scripted.producer.renew()
+    eventually(lambda: scripted.producer.counts().renewals == 1)
+    scripted.clients[1].on_statistics(statistics)
+    assert scripted.producer.counts().retries == 10
+    scripted.producer.close(1)
 
 
-def test_awaiting_partitions_that_the_client_does_not_know_fails() -> None:
-    made = Made()
-    made.producer.await_partitions(2)
+def test_awaiting_unknown_partitions_fails() -> None:
+    scripted = ScriptedProducer()
+    scripted.producer.await_partitions(2)
     with pytest.raises(NotDelivered, match="not 3"):
-        made.producer.await_partitions(3)
-    made.clients[0].refusal = KafkaException(KafkaError(KafkaError._TRANSPORT))
+        scripted.producer.await_partitions(3)
+    scripted.clients[0].refusal = KafkaException(KafkaError(KafkaError._TRANSPORT))
     with pytest.raises(NotDelivered):
-        made.producer.await_partitions(2)
-    made.producer.close(1)
+        scripted.producer.await_partitions(2)
+    scripted.producer.close(1)
 
 
 def test_options_that_the_library_rejects_raise_an_error_at_once() -> None:
@@ -248,14 +250,14 @@ def test_options_that_the_library_rejects_raise_an_error_at_once() -> None:
         KafkaProducer(make, "topic", BrokerClock(ManualClock()))
 
 
-def test_every_replica_acknowledges_and_no_retry_doubles_a_record_whatever_the_settings_say(
+def test_acks_and_idempotence_can_not_be_overridden_by_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[dict[str, object]] = []
-    monkeypatch.setattr(kafka_producer, "create_client", lambda _kind, options: made.append(options))
-    careless = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
-    client_factory(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
-    assert (made[0]["acks"], made[0]["enable.idempotence"]) == ("all", True)
+    created: list[dict[str, object]] = []
+    monkeypatch.setattr(kafka_producer, "create_client", lambda _kind, options: created.append(options))
+    overridden = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
+    client_factory(overridden, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
+    assert (created[0]["acks"], created[0]["enable.idempotence"]) == ("all", True)
 
 
 def test_the_largest_bounds_are_within_the_librarys_limits() -> None:
@@ -263,15 +265,15 @@ def test_the_largest_bounds_are_within_the_librarys_limits() -> None:
     make(lambda _: None, lambda _: None)
 
 
-def test_an_error_that_polling_raises_ends_the_client_and_not_the_thread() -> None:
+def test_an_exception_while_polling_ends_the_client_and_not_the_thread() -> None:
     def fail() -> None:
         raise KafkaException(FATAL)
 
-    made = Made(holding=True)
-    made.send()
-    with made.clients[0].lock:
-        made.clients[0].events.append(fail)
-    eventually(lambda: made.producer.counts().renewals == 1)
-    assert isinstance(made.told()[0], NotDelivered), "what the client held is given up"
-    made.send()
-    assert made.told(2)[1] is None, "the next client delivers"
+    scripted = ScriptedProducer(holding=True)
+    scripted.send()
+    with scripted.clients[0].lock:
+        scripted.clients[0].events.append(fail)
+    eventually(lambda: scripted.producer.counts().renewals == 1)
+    assert isinstance(scripted.results()[0], NotDelivered), "the client's records have failed"
+    scripted.send()
+    assert scripted.results(2)[1] is None, "the next client delivers"

@@ -1,4 +1,4 @@
-"""Converting requests to records, and reporting what is dropped."""
+"""Converting requests to records, and reporting dropped series and samples."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_request_for_one_partition_is_passed_on_unchanged() -> None:
 
 def test_a_request_that_was_packed_badly_is_packed_again() -> None:
     request = encode_request([up(number) for number in range(50)])
-    # The same block in literals of one byte each, which is what a strange client may send.
+    # The same block in literals of one byte each, as an unusual client may send it.
     header = compress(request)[:2]
     clumsy = header + b"".join(b"\x00" + request[at : at + 1] for at in range(len(request)))
     assert decompress(clumsy, limit=1 << 20) == request
@@ -69,8 +69,8 @@ def test_a_request_that_was_packed_badly_is_packed_again() -> None:
 
 
 def test_labels_in_another_order_are_the_same_series() -> None:
-    turned = Series([("instance", "host-1"), ("__name__", "up")], [(1, 1.0)])
-    assert decoded(by_partition(body_of(turned), 5)) == decoded(by_partition(body_of(up(1)), 5))
+    reordered = Series([("instance", "host-1"), ("__name__", "up")], [(1, 1.0)])
+    assert decoded(by_partition(body_of(reordered), 5)) == decoded(by_partition(body_of(up(1)), 5))
 
 
 def test_records_stay_below_their_size() -> None:
@@ -80,19 +80,19 @@ def test_records_stay_below_their_size() -> None:
     assert all(len(decompress(record.value, limit=2_000)) <= 2_000 for record in packed.records)
 
 
-class TestWhatIsDropped:
+class TestDroppedSeries:
     def test_the_others_are_written_and_each_reason_has_its_count_and_an_example(self) -> None:
-        twice = Series([("a", "1"), ("a", "2"), ("b", "3")], [(1, 1.0)])
+        duplicate = Series([("a", "1"), ("a", "2"), ("b", "3")], [(1, 1.0)])
         bare = Series([], [(1, 1.0)])
-        again = Series([("c", "1"), ("c", "2")], [(1, 1.0)])
-        packed = pack(body_of(up(1), twice, again, bare, up(2)), 4, OPTIONS)
+        other_duplicate = Series([("c", "1"), ("c", "2")], [(1, 1.0)])
+        packed = pack(body_of(up(1), duplicate, other_duplicate, bare, up(2)), 4, OPTIONS)
         assert packed.series == 2
-        assert {(one.reason, one.series, one.example) for one in packed.dropped} == {
+        assert {(drop.reason, drop.series, drop.example) for drop in packed.dropped} == {
             ("duplicate-name", 2, '{a="1", a="2", b="3"}'),
             ("no-labels", 1, "{}"),
         }
-        said = str(loss_error(packed))
-        assert "3 series dropped, the other 2 are written" in said
+        message_text = str(loss_error(packed))
+        assert "3 series dropped, the other 2 are written" in message_text
 
     @pytest.mark.parametrize(
         ("limits", "reason"),
@@ -104,11 +104,11 @@ class TestWhatIsDropped:
     )
     def test_labels_over_a_limit_are_named(self, limits: Limits, reason: str) -> None:
         packed = pack(body_of(up(1), Series([("a", "b")], [(1, 1.0)])), 2, GatewayOptions(limits=limits))
-        (one,) = packed.dropped
-        assert (one.reason, one.series, one.example) == (reason, 1, '{__name__="up", instance="host-1"}')
+        (drop,) = packed.dropped
+        assert (drop.reason, drop.series, drop.example) == (reason, 1, '{__name__="up", instance="host-1"}')
         assert packed.series == 1
 
-    def test_samples_that_no_shard_would_keep_are_left_out_and_the_others_written(self) -> None:
+    def test_samples_that_shards_would_drop_are_dropped_and_the_others_written(self) -> None:
         mixed = Series([("__name__", "mixed")], [(5, 1.0), (15, 2.0), (16, 3.0), (25, 4.0), (26, 5.0)])
         old, ahead = up(1, time=4), up(2, time=99)
         packed = pack(body_of(up(3, time=20), mixed, old, ahead), 1, OPTIONS, TimeRange(15, 25))
@@ -117,15 +117,15 @@ class TestWhatIsDropped:
             (True, [15, 16, 25]),
         ]
         assert (packed.series, packed.samples, packed.held, packed.shortened) == (2, 4, 4, 1)
-        assert [(one.reason, one.series, one.samples, one.example) for one in packed.dropped] == [
+        assert [(drop.reason, drop.series, drop.samples, drop.example) for drop in packed.dropped] == [
             ("too-old", 2, 2, '{__name__="mixed"}'),
             ("too-far-ahead", 2, 2, '{__name__="mixed"}'),
         ]
-        said = str(loss_error(packed))
-        assert "2 series dropped, the other 2 are written, 1 without some of their samples" in said
-        assert "2 samples older than shard.max_sample_age allows, in 2 series" in said
+        message_text = str(loss_error(packed))
+        assert "2 series dropped, the other 2 are written, 1 without some of their samples" in message_text
+        assert "2 samples older than shard.max_sample_age allows, in 2 series" in message_text
 
-    def test_a_series_that_is_too_old_and_too_far_ahead_is_one_series(self) -> None:
+    def test_a_series_with_samples_too_old_and_too_far_ahead_counts_once(self) -> None:
         packed = pack(body_of(Series([("a", "b")], [(1, 1.0), (99, 1.0)])), 1, OPTIONS, TimeRange(15, 25))
         assert (packed.records, packed.held, packed.shortened, len(packed.dropped)) == ((), 1, 0, 2)
         assert "1 series dropped, nothing was written" in str(loss_error(packed))
@@ -135,29 +135,29 @@ class TestWhatIsDropped:
         (record,) = pack(body, 1, OPTIONS, TimeRange(15, 25)).records
         assert record.value is body
 
-    def test_text_that_is_not_utf8_is_shown_nevertheless(self) -> None:
+    def test_text_that_is_not_utf8_is_shown_with_replacement_characters(self) -> None:
         request = RawWriteRequest()
         series = request.timeseries.add()
         series.labels.add(name=b"a", value=b"\xff\n")
         series.samples.add(value=1.0, timestamp=1)
-        (one,) = pack(compress(request.SerializeToString()), 2, OPTIONS).dropped
-        assert (one.reason, one.example) == ("not-utf8", r'{a="\ufffd\n"}')
+        (drop,) = pack(compress(request.SerializeToString()), 2, OPTIONS).dropped
+        assert (drop.reason, drop.example) == ("not-utf8", r'{a="\ufffd\n"}')
 
     def test_a_series_too_large_for_a_record_drops_no_other_series(self) -> None:
         options = GatewayOptions(max_record=5_000)
         packed = pack(body_of(up(1), long_series("giant", 1_000), up(2), long_series("titan", 1_000)), 4, options)
-        (one,) = packed.dropped
-        assert (one.reason, one.series, one.example) == ("too-large", 2, '{__name__="giant"}')
+        (drop,) = packed.dropped
+        assert (drop.reason, drop.series, drop.example) == ("too-large", 2, '{__name__="giant"}')
         assert packed.series == packed.samples == 2
         assert [labels for _, labels, _ in decoded({0: [record.value for record in packed.records]})]
 
     def test_too_large_and_malformed_labels_are_distinguished(self) -> None:
         options = GatewayOptions(max_record=5_000)
         packed = pack(body_of(Series([], [(1, 1.0)]), long_series("giant", 1_000), up(1)), 4, options)
-        assert {(one.reason, one.series) for one in packed.dropped} == {("no-labels", 1), ("too-large", 1)}
+        assert {(drop.reason, drop.series) for drop in packed.dropped} == {("no-labels", 1), ("too-large", 1)}
         assert packed.series == 1
 
-    def test_a_request_with_nothing_valid_makes_no_record(self) -> None:
+    def test_a_request_without_valid_series_makes_no_record(self) -> None:
         packed = pack(body_of(Series([], [(1, 1.0)])), 4, OPTIONS)
         assert packed.records == ()
         assert "nothing was written" in str(loss_error(packed))
@@ -173,8 +173,8 @@ def test_skipped_fields_are_counted_and_are_no_error() -> None:
     assert packed.records == packed.dropped == ()
 
 
-class TestWhatIsRefused:
-    def test_a_bomb_is_refused_before_it_is_unpacked(self) -> None:
+class TestRefusedRequests:
+    def test_a_decompression_bomb_is_refused_before_it_is_decompressed(self) -> None:
         bomb = compress(bytes(40 << 20))
         assert len(bomb) < 4 << 20
         with pytest.raises(BadBlock, match="over the limit"):
@@ -193,19 +193,19 @@ class TestWhatIsRefused:
 
 
 class TestLabelsAsText:
-    def test_long_ones_are_cut_off_and_stay_on_one_line(self) -> None:
+    def test_long_label_sets_are_truncated_and_stay_on_one_line(self) -> None:
         series = Series([(f"name\n{number}" + "n" * 1000, "v" * 10_000) for number in range(50)], [])
         text = labels_text(_content(series))
         assert len(text) < 500
         assert "\n" not in text
         assert text.endswith(", ...}")
 
-    def test_no_more_than_the_first_fields_are_looked_at(self) -> None:
-        """There may be millions of fields, and other requests wait."""
+    def test_only_the_first_fields_are_decoded(self) -> None:
+        """There may be millions of fields, and other requests are waiting."""
         samples = _content(Series([], [(1, 1.0)] * 100))
         assert labels_text(samples + _content(Series([("a", "b")], []))) == "{}"
 
-    def test_names_that_need_it_are_quoted(self) -> None:
+    def test_names_that_need_quotes_are_quoted_in_an_error(self) -> None:
         assert labels_text(_content(Series([("a b", 'say "x"')], []))) == r'{"a b"="say \"x\""}'
 
 
@@ -229,50 +229,52 @@ _SERIES = st.builds(
 
 
 @given(st.lists(_SERIES, max_size=15), st.integers(1, 5), st.integers(60, 400))
-def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], partitions: int, most: int) -> None:
-    options = GatewayOptions(max_record=most, limits=Limits(labels=3, label_name=16, label_value=20))
+def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], partitions: int, max_record: int) -> None:
+    options = GatewayOptions(max_record=max_record, limits=Limits(labels=3, label_name=16, label_value=20))
     body = body_of(*series)
     packed = pack(body, partitions, options)
-    assert packed.series + packed.without_samples + sum(one.series for one in packed.dropped) == len(series)
+    assert packed.series + packed.without_samples + sum(drop.series for drop in packed.dropped) == len(series)
     assert packed.held == len(series)
-    whole = decode_batch([body], options.limits)
-    valid = [(labels, samples) for _, labels, samples in rows_of(whole) if samples]
-    large = sum(one.series for one in packed.dropped if one.reason == "too-large")
-    written = decoded({record.partition: [] for record in packed.records})
+    decoded_body = decode_batch([body], options.limits)
+    valid = [(labels, samples) for _, labels, samples in rows_of(decoded_body) if samples]
+    large = sum(drop.series for drop in packed.dropped if drop.reason == "too-large")
+    rows = decoded({record.partition: [] for record in packed.records})
     for record in packed.records:
-        written += decoded({record.partition: [record.value]})
-    for partition, labels, samples in written:
+        rows += decoded({record.partition: [record.value]})
+    for partition, labels, samples in rows:
         assert partition == partition_of(labels, partitions)
         valid.remove((labels, samples))
     assert len(valid) <= large
-    assert packed.samples == sum(len(samples) for _, _, samples in written)
+    assert packed.samples == sum(len(samples) for _, _, samples in rows)
 
 
 @given(
     st.lists(_SERIES, max_size=15), st.integers(1, 5), st.integers(0, 1 << 40), st.integers(0, 1 << 40), st.booleans()
 )
-def test_just_the_samples_outside_of_the_times_are_left_out(
-    series: list[Series], partitions: int, first: int, last: int, turned: bool
+def test_only_samples_outside_the_time_range_are_dropped(
+    series: list[Series], partitions: int, first: int, last: int, reordered: bool
 ) -> None:
     """Also for series whose fields have an unusual order."""
     request = WriteRequest.FromString(encode_request(series))
-    message = b"".join(_field(_turned(one) if turned else one.SerializeToString()) for one in request.timeseries)
-    whole = pack(compress(message), partitions, OPTIONS)
+    message = b"".join(
+        _field(_reordered(each) if reordered else each.SerializeToString()) for each in request.timeseries
+    )
+    unlimited = pack(compress(message), partitions, OPTIONS)
     packed = pack(compress(message), partitions, OPTIONS, TimeRange(first, last))
 
-    def timely(samples: Any) -> tuple[Any, ...]:
+    def in_range(samples: Any) -> tuple[Any, ...]:
         return tuple(sample for sample in samples if first <= sample[0] <= last)
 
-    expected = [(at, labels, timely(samples)) for at, labels, samples in written_in(whole) if timely(samples)]
+    expected = [(at, labels, in_range(samples)) for at, labels, samples in written_in(unlimited) if in_range(samples)]
     assert written_in(packed) == expected
     assert packed.held == len(series)
-    assert packed.shortened == sum(0 < len(timely(one.samples)) < len(one.samples) for one in series)
-    assert sum(one.samples or 0 for one in packed.dropped) == sum(
-        len(samples) - len(timely(samples)) for one in series for samples in [one.samples]
+    assert packed.shortened == sum(0 < len(in_range(each.samples)) < len(each.samples) for each in series)
+    assert sum(each.samples or 0 for each in packed.dropped) == sum(
+        len(samples) - len(in_range(samples)) for each in series for samples in [each.samples]
     )
 
 
-def _turned(series: Any) -> bytes:
+def _reordered(series: Any) -> bytes:
     """The series with its samples before its labels."""
     parts = [type(series)(samples=series.samples), type(series)(labels=series.labels)]
     return b"".join(part.SerializeToString() for part in parts)

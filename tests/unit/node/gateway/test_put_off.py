@@ -39,4 +39,4 @@ def test_the_answer_names_the_cause(usage: Usage, unacknowledged_s: float, cause
     )
     assert cause in answer.message
     assert remedy in answer.remedy
-    assert len(str(answer)) < 500, "Prometheus logs no more"
+    assert len(str(answer)) < 500, "Prometheus truncates longer texts"

@@ -46,13 +46,13 @@ class Watched:
         self.watch = TopicWatch(self.inspector, self.producer, every_s)
 
 
-def test_nothing_is_known_before_the_first_refresh() -> None:
+def test_the_partitions_are_unknown_before_the_first_refresh() -> None:
     watch = Watched().watch
     assert watch.partitions == 0
     assert watch.trouble is not None
 
 
-def test_a_refresh_reads_the_partitions_and_ends_trouble() -> None:
+def test_a_refresh_reads_the_partitions_and_clears_the_error() -> None:
     watched = Watched()
     watched.watch.refresh()
     assert (watched.watch.partitions, watched.watch.trouble) == (4, None)
@@ -70,19 +70,19 @@ def test_partitions_are_used_only_once_the_producer_knows_them() -> None:
     assert (watched.watch.partitions, watched.watch.trouble) == (6, None)
 
 
-def test_brokers_that_don_t_answer_are_trouble_and_the_partitions_stay() -> None:
+def test_unresponsive_brokers_are_an_error_and_the_partitions_stay() -> None:
     watched = Watched()
     watched.watch.refresh()
-    watched.inspector.answer = LogUnreachable("nobody answers")
+    watched.inspector.answer = LogUnreachable("no broker answers")
     watched.watch.refresh()
     assert watched.watch.partitions == 4
-    assert "nobody answers" in str(watched.watch.trouble)
+    assert "no broker answers" in str(watched.watch.trouble)
     watched.inspector.answer = topic(4)
     watched.watch.refresh()
     assert watched.watch.trouble is None
 
 
-def test_a_topic_made_again_gets_a_producer_that_knows_nothing_of_the_old_one() -> None:
+def test_a_recreated_topic_gets_a_new_producer() -> None:
     watched = Watched()
     watched.watch.refresh()
     assert watched.producer.renewals == 0
@@ -91,7 +91,7 @@ def test_a_topic_made_again_gets_a_producer_that_knows_nothing_of_the_old_one() 
     assert (watched.producer.renewals, watched.watch.partitions) == (1, 2)
 
 
-def test_a_topic_with_unfit_settings_is_a_start_error() -> None:
+def test_a_topic_with_unsuitable_settings_is_a_start_error() -> None:
     watched = Watched()
     watched.inspector.answer = TopicUnfit("records from the future")
     with pytest.raises(TopicUnfit):
@@ -99,7 +99,7 @@ def test_a_topic_with_unfit_settings_is_a_start_error() -> None:
     assert watched.inspector.closed
 
 
-def test_a_topic_that_is_not_there_yet_is_waited_for_with_one_log_line() -> None:
+def test_a_missing_topic_is_waited_for_with_one_log_line() -> None:
     watched = Watched(every_s=0.001)
     watched.inspector.answer = NO_TOPIC
     with capture_logs() as lines:
@@ -114,9 +114,9 @@ def test_a_topic_that_is_not_there_yet_is_waited_for_with_one_log_line() -> None
     eventually(lambda: watched.inspector.closed)
 
 
-def test_brokers_that_are_away_at_the_start_are_waited_for() -> None:
+def test_unreachable_brokers_are_waited_for_at_the_start() -> None:
     watched = Watched(every_s=0.001)
-    watched.inspector.answer = LogUnreachable("nobody answers")
+    watched.inspector.answer = LogUnreachable("no broker answers")
     watched.watch.start()
     watched.inspector.answer = NO_TOPIC
     eventually(lambda: watched.watch.trouble is NO_TOPIC)
@@ -126,7 +126,7 @@ def test_brokers_that_are_away_at_the_start_are_waited_for() -> None:
     eventually(lambda: watched.inspector.closed)
 
 
-def test_a_requested_refresh_comes_before_its_time() -> None:
+def test_a_requested_refresh_does_not_wait_for_the_interval() -> None:
     watched = Watched()
     watched.watch.start()
     assert watched.inspector.calls == 1
@@ -136,7 +136,7 @@ def test_a_requested_refresh_comes_before_its_time() -> None:
     eventually(lambda: watched.inspector.closed)
 
 
-def test_records_that_would_not_get_into_the_topic_are_a_start_error() -> None:
+def test_a_topic_that_accepts_only_smaller_records_is_a_start_error() -> None:
     check_record_size("metrics", 800 << 10, 1_048_588)
     with pytest.raises(TopicUnfit, match=r"max\.message\.bytes") as error:
         check_record_size("metrics", 1 << 20, 1_048_588)

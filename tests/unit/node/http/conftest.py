@@ -21,5 +21,5 @@ def encrypted(certificates: Certificates) -> HttpSettings:
 
 @pytest.fixture(scope="session")
 def trusting(certificates: Certificates) -> ssl.SSLContext:
-    """What a client has that trusts these servers."""
+    """The TLS context of a client that trusts these servers."""
     return ssl.create_default_context(cafile=str(certificates.ca))

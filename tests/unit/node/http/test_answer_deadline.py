@@ -25,7 +25,7 @@ from support.http_servers import api_served, eventually, in_loop, served
 
 pytestmark = pytest.mark.unit
 
-# Looks often, and minds no rate that a test has.
+# Checks often, and accepts any rate of a test.
 PATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1, rate_window_s=60, check_interval_s=0.01)
 PATHS = [
     "/api/v1/series?match[]=up",
@@ -39,7 +39,7 @@ UP = [({"__name__": "up", "job": "a"}, [(1000, 1.0)])]
 
 
 class EndlessAnswers:
-    """A route whose answer goes on for as long as the client takes it."""
+    """A route whose answer continues for as long as the client reads it."""
 
     def __init__(self, *, limit_s: float | None) -> None:
         self.limit_s = limit_s
@@ -57,8 +57,8 @@ class EndlessAnswers:
         return (Route(("GET",), "/long", self.handler, Access.READ),)
 
 
-def cut_off(answers: EndlessAnswers, limits: ConnectionLimits, *, reads: bool) -> FrontFigures:
-    """What was counted until the client was cut off."""
+def figures_after_disconnect(answers: EndlessAnswers, limits: ConnectionLimits, *, reads: bool) -> FrontFigures:
+    """The figures after the client was disconnected."""
     memory = AnswerMemory(1 << 30)
     figures = FrontFigures(SystemClock(), memory)
 
@@ -67,7 +67,7 @@ def cut_off(answers: EndlessAnswers, limits: ConnectionLimits, *, reads: bool) -
             if reads:
                 head = await serving.raw(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 200 ")
-                assert not head.endswith(b"0\r\n\r\n"), "the client can tell that the answer is not whole"
+                assert not head.endswith(b"0\r\n\r\n"), "the client can detect that the answer is incomplete"
             else:
                 async with serving.client.get("/long"):
                     await eventually(lambda: bool(figures.counts().cut_off))
@@ -78,20 +78,20 @@ def cut_off(answers: EndlessAnswers, limits: ConnectionLimits, *, reads: bool) -
     return figures
 
 
-def test_a_client_that_reads_well_is_cut_off_at_the_deadline_and_counted_as_timed_out() -> None:
-    counts = cut_off(EndlessAnswers(limit_s=0.1), PATIENT, reads=True).counts()
+def test_a_client_that_reads_fast_is_disconnected_at_the_deadline_and_counted_as_timed_out() -> None:
+    counts = figures_after_disconnect(EndlessAnswers(limit_s=0.1), PATIENT, reads=True).counts()
     assert counts.cut_off == {TIMED_OUT: 1}
     assert counts.requests == {("/long", "503"): 1}
 
 
-def test_a_client_that_reads_nothing_is_counted_as_a_slow_reader() -> None:
+def test_a_client_that_does_not_read_is_counted_as_a_slow_reader() -> None:
     limits = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 20, rate_window_s=0.05, check_interval_s=0.01)
-    counts = cut_off(EndlessAnswers(limit_s=None), limits, reads=False).counts()
+    counts = figures_after_disconnect(EndlessAnswers(limit_s=None), limits, reads=False).counts()
     assert counts.cut_off == {SLOW_READER: 1}
     assert counts.requests == {("/long", "499"): 1}
 
 
-def test_an_answer_that_was_made_too_late_is_a_time_out() -> None:
+def test_an_answer_after_the_deadline_is_a_timeout() -> None:
     async def late(request: Request) -> AnyResponse:
         request.limit_time(-1.0)
         return Response.text("too late")
@@ -102,24 +102,24 @@ def test_an_answer_that_was_made_too_late_is_a_time_out() -> None:
             return reply.status, reply.body
 
     status, body = in_loop(test())
-    told = orjson.loads(body)
-    assert (status, told["errorType"]) == (503, "timeout")
-    assert "query.timeout" in told["error"]
+    document = orjson.loads(body)
+    assert (status, document["errorType"]) == (503, "timeout")
+    assert "query.timeout" in document["error"]
 
 
 class RecordingQueries(FakeQueries):
-    """Remembers until when each query has time."""
+    """Records the deadline of each query."""
 
     def __init__(self) -> None:
         super().__init__(UP)
-        self.untils: list[float | None] = []
+        self.deadlines: list[float | None] = []
 
     async def _began(self, scope: QueryScope) -> None:
-        self.untils.append(scope.deadline)
+        self.deadlines.append(scope.deadline)
         await super()._began(scope)
 
 
-def untils_of(path: str) -> Sequence[float | None]:
+def deadlines_of(path: str) -> Sequence[float | None]:
     queries = RecordingQueries()
 
     async def test() -> None:
@@ -127,14 +127,14 @@ def untils_of(path: str) -> Sequence[float | None]:
             assert (await serving.get(path)).status == 200
 
     in_loop(test())
-    return queries.untils
+    return queries.deadlines
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_all_queries_of_a_request_have_the_time_until_its_deadline(path: str) -> None:
-    until, *others = untils_of(path)
-    assert until is not None
-    assert others in ([], [until])
+    first, *others = deadlines_of(path)
+    assert first is not None
+    assert others in ([], [first])
 
 
 def test_a_cached_list_has_the_same_deadline() -> None:
@@ -143,7 +143,7 @@ def test_a_cached_list_has_the_same_deadline() -> None:
     async def test() -> list[float | None]:
         with closing(Workers(1)) as workers:
             api = NamesApi(queries, workers, QuerySettings())
-            requests = [a_request(arrived_at) for arrived_at in (100.0, 200.0)]
+            requests = [request_at(arrived_at) for arrived_at in (100.0, 200.0)]
             for request in requests:
                 await api.labels(request)
             return [request.deadline for request in requests]
@@ -152,7 +152,7 @@ def test_a_cached_list_has_the_same_deadline() -> None:
     assert len(queries.cached_answers) == 1
 
 
-def a_request(arrived_at: float) -> Request:
+def request_at(arrived_at: float) -> Request:
     body = Body(0, lambda: None)
     body.complete()
     memory = AnswerMemory(1 << 20)

@@ -1,4 +1,4 @@
-"""Tokens: who may read, write and do admin verbs."""
+"""Tokens: permission to read, to write and to use admin verbs."""
 
 import base64
 from pathlib import Path
@@ -38,15 +38,15 @@ def settings(folder: Path, **tokens: str) -> HttpSettings:
 
 
 @pytest.fixture
-def all_three(tmp_path: Path) -> HttpSettings:
+def all_tokens(tmp_path: Path) -> HttpSettings:
     return settings(tmp_path, read=READ, write=WRITE, admin=ADMIN)
 
 
-def ask(http: HttpSettings, path: str, authorization: str | None = None, **headers: str) -> Reply:
+def get(http: HttpSettings, path: str, authorization: str | None = None, **headers: str) -> Reply:
     async def test() -> Reply:
         async with served(ROUTES, http) as serving:
-            sent = headers | ({"Authorization": authorization} if authorization is not None else {})
-            return await serving.get(path, headers=sent)
+            sent_headers = headers | ({"Authorization": authorization} if authorization is not None else {})
+            return await serving.get(path, headers=sent_headers)
 
     return in_loop(test())
 
@@ -55,7 +55,7 @@ def bearer(token: str) -> str:
     return f"Bearer {token}"
 
 
-def basic(password: str, user: str = "anybody") -> str:
+def basic(password: str, user: str = "user") -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
@@ -79,29 +79,29 @@ def basic(password: str, user: str = "anybody") -> str:
         ("/admin", "nonsense", 401),
     ],
 )
-def test_each_token_opens_what_it_is_for(all_three: HttpSettings, path: str, token: str | None, status: int) -> None:
-    reply = ask(all_three, path, None if token is None else bearer(token))
+def test_each_token_gives_its_own_access(all_tokens: HttpSettings, path: str, token: str | None, status: int) -> None:
+    reply = get(all_tokens, path, None if token is None else bearer(token))
     assert reply.status == status
     assert ("WWW-Authenticate" in reply.headers) == (status == 401)
 
 
-def test_a_missing_token_is_asked_for_by_bearer_alone(all_three: HttpSettings) -> None:
-    reply = ask(all_three, "/read")
+def test_a_missing_token_is_requested_with_the_bearer_scheme_only(all_tokens: HttpSettings) -> None:
+    reply = get(all_tokens, "/read")
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="strandline"'
-    told = orjson.loads(reply.body)
-    assert told["errorType"] == "unauthorized"
-    assert "http.read_token_file" in told["error"]
+    body = orjson.loads(reply.body)
+    assert body["errorType"] == "unauthorized"
+    assert "http.read_token_file" in body["error"]
 
 
 @pytest.mark.parametrize(("path", "accept"), [("/", "*/*"), ("/read", "text/html,application/xhtml+xml")])
-def test_a_browser_is_asked_for_a_password(all_three: HttpSettings, path: str, accept: str) -> None:
-    """By a challenge that stands alone: after another one Chromium does not see it."""
-    challenge = ask(all_three, path, Accept=accept).headers["WWW-Authenticate"]
+def test_a_password_is_requested_from_a_browser(all_tokens: HttpSettings, path: str, accept: str) -> None:
+    """Basic must be the only challenge: Chromium ignores it after another one."""
+    challenge = get(all_tokens, path, Accept=accept).headers["WWW-Authenticate"]
     assert challenge == 'Basic realm="strandline", charset="UTF-8"'
 
 
-def test_no_password_is_requested_where_it_would_not_be_accepted(all_three: HttpSettings) -> None:
-    assert "Basic" not in ask(all_three, "/admin", Accept="text/html").headers["WWW-Authenticate"]
+def test_no_password_is_requested_where_it_would_not_be_accepted(all_tokens: HttpSettings) -> None:
+    assert "Basic" not in get(all_tokens, "/admin", Accept="text/html").headers["WWW-Authenticate"]
 
 
 @pytest.mark.parametrize(
@@ -127,78 +127,84 @@ def test_no_password_is_requested_where_it_would_not_be_accepted(all_three: Http
         ("/read", "Bearer é\udcff", 401),
     ],
 )
-def test_a_password_opens_reading_only(all_three: HttpSettings, path: str, authorization: str, status: int) -> None:
-    assert ask(all_three, path, authorization).status == status
+def test_a_password_gives_read_access_only(
+    all_tokens: HttpSettings, path: str, authorization: str, status: int
+) -> None:
+    assert get(all_tokens, path, authorization).status == status
 
 
 @pytest.mark.parametrize(("path", "status"), [("/open", 200), ("/read", 200), ("/write", 200), ("/admin", 403)])
-def test_without_tokens_all_is_open_but_admin_verbs(path: str, status: int) -> None:
-    reply = ask(HttpSettings(), path)
+def test_without_tokens_all_but_admin_verbs_are_open(path: str, status: int) -> None:
+    reply = get(HttpSettings(), path)
     assert reply.status == status
     if status == 403:
         assert "http.admin_token_file" in orjson.loads(reply.body)["error"]
 
 
 @pytest.mark.parametrize("authorization", [bearer(READ), bearer(""), basic(READ)])
-def test_admin_verbs_stay_off_without_an_admin_token_whatever_is_sent(tmp_path: Path, authorization: str) -> None:
-    assert ask(settings(tmp_path, read=READ), "/admin", authorization).status == 403
+def test_admin_verbs_are_disabled_without_an_admin_token_whatever_is_sent(tmp_path: Path, authorization: str) -> None:
+    assert get(settings(tmp_path, read=READ), "/admin", authorization).status == 403
 
 
 def test_reading_stays_open_when_only_admin_verbs_have_a_token(tmp_path: Path) -> None:
-    assert ask(settings(tmp_path, admin=ADMIN), "/read").status == 200
+    assert get(settings(tmp_path, admin=ADMIN), "/read").status == 200
 
 
-def test_tokens_are_replaced_by_a_reload(tmp_path: Path, all_three: HttpSettings) -> None:
+def test_tokens_are_replaced_by_a_reload(tmp_path: Path, all_tokens: HttpSettings) -> None:
     (tmp_path / "new").mkdir()
     renewed = settings(tmp_path / "new", read="another-token-0123456789")
 
     async def test() -> list[int]:
-        async with served(ROUTES, all_three) as serving:
+        async with served(ROUTES, all_tokens) as serving:
             serving.server.reload(renewed)
-            asked = [
+            attempts = [
                 ("/read", READ), ("/read", "another-token-0123456789"), ("/read", ADMIN), ("/admin", ADMIN),
             ]  # fmt: skip
-            return [(await serving.get(path, headers={"Authorization": bearer(token)})).status for path, token in asked]
+            return [
+                (await serving.get(path, headers={"Authorization": bearer(token)})).status for path, token in attempts
+            ]
 
     assert in_loop(test()) == [401, 200, 401, 403]
 
 
-def test_a_token_is_replaced_without_a_moment_in_which_a_sender_is_refused(tmp_path: Path) -> None:
-    """Both are valid while senders change over, and a reload takes the old one away."""
+def test_a_token_is_rotated_without_refusing_a_sender(tmp_path: Path) -> None:
+    """Both tokens are valid until a reload removes the old one."""
 
     async def test() -> list[list[int]]:
-        found = []
+        statuses = []
         async with served(ROUTES, settings(tmp_path, write=WRITE)) as serving:
             for lines in (f"{WRITE}", f"{WRITE}\n{NEW_WRITE}", f"\n{NEW_WRITE}\n\n{WRITE}\n", f"{NEW_WRITE}"):
                 serving.server.reload(settings(tmp_path, write=lines))
-                sent = ({"Authorization": bearer(token)} for token in (WRITE, NEW_WRITE, f"{WRITE}\n{NEW_WRITE}"[:8]))
-                found.append([(await serving.get("/write", headers=headers)).status for headers in sent])
-        return found
+                headers_of_tokens = (
+                    {"Authorization": bearer(token)} for token in (WRITE, NEW_WRITE, f"{WRITE}\n{NEW_WRITE}"[:8])
+                )
+                statuses.append(
+                    [(await serving.get("/write", headers=headers)).status for headers in headers_of_tokens]
+                )
+        return statuses
 
     assert in_loop(test()) == [[200, 401, 401], [200, 200, 401], [200, 200, 401], [401, 200, 401]]
 
 
-def test_each_of_several_tokens_opens_what_its_file_is_for_and_nothing_else(tmp_path: Path) -> None:
+def test_each_of_several_tokens_gives_only_the_access_of_its_file(tmp_path: Path) -> None:
     both = settings(tmp_path, read=f"{READ}\n{NEW_READ}", write=f"{WRITE}\n{NEW_WRITE}")
     for token in (READ, NEW_READ):
-        assert ask(both, "/read", bearer(token)).status == 200
-        assert ask(both, "/read", basic(token)).status == 200
-        assert ask(both, "/write", bearer(token)).status == 403
+        assert get(both, "/read", bearer(token)).status == 200
+        assert get(both, "/read", basic(token)).status == 200
+        assert get(both, "/write", bearer(token)).status == 403
     for token in (WRITE, NEW_WRITE):
-        assert ask(both, "/write", bearer(token)).status == 200
-        assert ask(both, "/read", bearer(token)).status == 403
+        assert get(both, "/write", bearer(token)).status == 200
+        assert get(both, "/read", bearer(token)).status == 403
 
 
-def test_with_a_token_any_name_of_the_host_is_answered(all_three: HttpSettings) -> None:
-    assert ask(all_three, "/read", bearer(READ), Host="metrics.example").status == 200
-    assert ask(all_three, "/open", Host="metrics.example").status == 200
-    assert ask(HttpSettings(), "/open", Host="metrics.example").status == 403
+def test_with_a_token_any_host_name_is_accepted(all_tokens: HttpSettings) -> None:
+    assert get(all_tokens, "/read", bearer(READ), Host="metrics.example").status == 200
+    assert get(all_tokens, "/open", Host="metrics.example").status == 200
+    assert get(HttpSettings(), "/open", Host="metrics.example").status == 403
 
 
-def test_every_token_is_compared_by_the_function_that_takes_the_same_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    every = settings(tmp_path, read=f"{READ}\n{NEW_READ}", write=f"{WRITE}\n{NEW_WRITE}", admin=ADMIN)
+def test_every_token_is_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    all_settings = settings(tmp_path, read=f"{READ}\n{NEW_READ}", write=f"{WRITE}\n{NEW_WRITE}", admin=ADMIN)
     compared: list[tuple[bytes, bytes]] = []
     real = auth.hmac.compare_digest
 
@@ -209,25 +215,25 @@ def test_every_token_is_compared_by_the_function_that_takes_the_same_time(
     monkeypatch.setattr(auth.hmac, "compare_digest", compare)
     for token in (READ, NEW_READ, WRITE, ADMIN, "none"):
         compared.clear()
-        ask(every, "/read", bearer(token))
+        get(all_settings, "/read", bearer(token))
         known = (READ, NEW_READ, WRITE, NEW_WRITE, ADMIN)
         assert sorted(right for _, right in compared) == sorted(token.encode() for token in known)
         assert {left for left, _ in compared} == {token.encode()}
 
 
-def test_tokens_are_in_no_log_and_no_repr(all_three: HttpSettings) -> None:
+def test_tokens_are_in_no_log_and_no_repr(all_tokens: HttpSettings) -> None:
     with capture_logs() as logs:
-        ask(all_three, "/read", bearer(WRITE))
-        ask(all_three, "/read", basic(WRITE))
+        get(all_tokens, "/read", bearer(WRITE))
+        get(all_tokens, "/read", basic(WRITE))
     assert WRITE not in str(logs)
     assert any(line["event"] == "request refused" for line in logs)
-    shown = repr(auth.Tokens(all_three))
-    assert not any(token in shown for token in (READ, WRITE, ADMIN))
+    text = repr(auth.Tokens(all_tokens))
+    assert not any(token in text for token in (READ, WRITE, ADMIN))
 
 
 @given(st.text(st.characters(exclude_characters="\r\n\0"), max_size=40))
-def test_no_header_opens_anything_but_the_token(written: str) -> None:
+def test_no_other_header_gives_access(header: str) -> None:
     known = {Access.READ: [READ.encode(), NEW_READ.encode()], Access.ADMIN: [ADMIN.encode()]}
-    sent = written.encode(errors="surrogateescape") if not any("\ud800" <= c <= "\udfff" for c in written) else b""
-    held = auth._kinds_of(sent, known)
-    assert held == {access for access, tokens in known.items() if sent in tokens}
+    sent = header.encode(errors="surrogateescape") if not any("\ud800" <= c <= "\udfff" for c in header) else b""
+    kinds = auth._kinds_of(sent, known)
+    assert kinds == {access for access, tokens in known.items() if sent in tokens}

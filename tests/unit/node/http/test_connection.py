@@ -1,4 +1,4 @@
-"""Requests on one connection: in pieces, one behind the other, in other versions and forms of HTTP."""
+"""Requests on one connection: in pieces, pipelined, and in other versions and forms of HTTP."""
 
 import asyncio
 import random
@@ -29,7 +29,7 @@ async def streamed(_request: Request) -> AnyResponse:
     return StreamedResponse(blocks(), content_type="text/plain")
 
 
-async def nothing(_request: Request) -> AnyResponse:
+async def no_content(_request: Request) -> AnyResponse:
     return Response(status=204)
 
 
@@ -41,7 +41,7 @@ ROUTES = (
     Route(("GET", "POST"), "/", echo, Access.READ),
     Route(("GET",), "/streamed", streamed, Access.READ),
     Route(("GET",), "/label/{name}/values", echo, Access.READ),
-    Route(("POST",), "/nothing", nothing, Access.READ),
+    Route(("POST",), "/nothing", no_content, Access.READ),
     Route(("POST",), "/unread", unread, Access.READ),
 )
 
@@ -56,7 +56,7 @@ CLOSE = "Connection: close"
 
 
 def talk(*pieces: bytes) -> bytes:
-    """All that is answered until the server closes; each piece is sent by itself."""
+    """Send each piece separately, and return all bytes until the server closes."""
 
     async def test() -> bytes:
         async with served(ROUTES) as serving:
@@ -74,15 +74,15 @@ def talk(*pieces: bytes) -> bytes:
 
 
 def bodies(answers: bytes) -> list[bytes]:
-    """The bodies of answers that say how long they are."""
-    found = []
+    """The bodies of answers with a Content-Length."""
+    contents = []
     while answers:
         head, _, answers = answers.partition(b"\r\n\r\n")
         length = re.search(rb"Content-Length: (\d+)", head)
         size = int(length[1]) if length is not None else 0
-        found.append(answers[:size])
+        contents.append(answers[:size])
         answers = answers[size:]
-    return found
+    return contents
 
 
 def test_requests_are_answered_one_after_the_other_on_one_connection() -> None:
@@ -91,29 +91,29 @@ def test_requests_are_answered_one_after_the_other_on_one_connection() -> None:
 
 
 def test_requests_sent_at_once_are_answered_in_their_order() -> None:
-    many = [request(f"/?n={n}", *([CLOSE] if n == 99 else [])) for n in range(100)]
-    assert bodies(talk(b"".join(many))) == [f"GET / n={n}  ".encode() for n in range(100)]
+    requests = [request(f"/?n={n}", *([CLOSE] if n == 99 else [])) for n in range(100)]
+    assert bodies(talk(b"".join(requests))) == [f"GET / n={n}  ".encode() for n in range(100)]
 
 
-def test_a_request_behind_one_with_a_body_is_read() -> None:
+def test_a_request_after_one_with_a_body_is_read() -> None:
     posted = request("/", method="POST", body=b"form")
     assert bodies(talk(posted + request("/?x", CLOSE))) == [b"POST /   form", b"GET / x  "]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_request_means_the_same_in_whichever_pieces_it_comes(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - not for secrets
+def test_a_request_is_parsed_alike_in_any_division(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - not for secrets
     chunked = (
         b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
     )
-    sent = request("/?q=1") + chunked + request("/label/a%2Fb/values", CLOSE)
-    cuts = sorted(chance.sample(range(1, len(sent)), chance.randint(1, 30)))
-    pieces = [sent[start:end] for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True)]
+    requests = request("/?q=1") + chunked + request("/label/a%2Fb/values", CLOSE)
+    cuts = sorted(rng.sample(range(1, len(requests)), rng.randint(1, 30)))
+    pieces = [requests[start:end] for start, end in zip([0, *cuts], [*cuts, len(requests)], strict=True)]
     expected = [b"GET / q=1  ", b"POST /   abcde", b"GET /label/a%2Fb/values  a/b "]
     assert bodies(talk(*pieces)) == expected
 
 
-def test_a_long_answer_comes_in_chunks() -> None:
+def test_a_long_answer_is_chunked() -> None:
     answer = talk(request("/streamed", CLOSE))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"Transfer-Encoding: chunked" in head
@@ -151,7 +151,7 @@ def test_an_answer_without_content_has_no_length() -> None:
     assert b"\r\nContent-Type:" not in answer
 
 
-def test_a_client_that_waits_to_be_told_to_continue_is_told_once() -> None:
+def test_a_client_that_waits_for_100_continue_gets_it_once() -> None:
     async def test() -> bytes:
         async with served(ROUTES) as serving:
             reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
@@ -159,13 +159,13 @@ def test_a_client_that_waits_to_be_told_to_continue_is_told_once() -> None:
                 b"\r\n\r\n"
             )
             writer.write(head + b"\r\n\r\n")
-            told = await reader.readuntil(b"\r\n\r\n")
+            interim = await reader.readuntil(b"\r\n\r\n")
             for byte in body:
                 writer.write(bytes([byte]))
                 await asyncio.sleep(0)
             answer = await reader.read()
             writer.close()
-            return told + answer
+            return interim + answer
 
     answer = in_loop(test())
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
@@ -173,7 +173,7 @@ def test_a_client_that_waits_to_be_told_to_continue_is_told_once() -> None:
     assert answer.endswith(b"POST /   later")
 
 
-def test_a_handler_that_does_not_read_the_body_does_not_ask_for_it() -> None:
+def test_without_a_read_of_the_body_100_continue_is_not_sent() -> None:
     waits = b"POST /unread HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n"
     answer = talk(waits)
     assert b"100 Continue" not in answer
@@ -196,7 +196,7 @@ def test_a_request_to_change_the_protocol_is_answered_in_http_1_1_and_is_the_las
         ("/label/%E2%82%AC/values?x", "GET /label/%E2%82%AC/values x € ".encode()),
     ],
 )
-def test_a_target_may_have_any_form_that_names_a_path(target: str, answer: bytes) -> None:
+def test_all_forms_of_a_target_are_accepted(target: str, answer: bytes) -> None:
     assert talk(request(target, CLOSE)).endswith(answer)
 
 
@@ -208,17 +208,17 @@ def test_a_path_without_a_route_is_not_found(target: str) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_invalid_bytes_do_not_affect_other_clients(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - not for secrets
-    sound = request("/", method="POST", body=b"x" * 50)
+    rng = random.Random(seed)  # noqa: S311 - not for secrets
+    valid = request("/", method="POST", body=b"x" * 50)
 
     async def test() -> bytes:
         async with served(ROUTES) as serving:
             for _ in range(10):
-                noise = bytearray(sound)
-                for _ in range(chance.randint(1, 8)):
-                    noise[chance.randrange(len(noise))] = chance.randrange(256)
+                noise = bytearray(valid)
+                for _ in range(rng.randint(1, 8)):
+                    noise[rng.randrange(len(noise))] = rng.randrange(256)
                 reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
-                writer.write(noise[: chance.randint(1, len(noise))])
+                writer.write(noise[: rng.randint(1, len(noise))])
                 writer.write_eof()
                 await reader.read()
                 writer.close()

@@ -1,4 +1,4 @@
-"""Alive and ready are different questions."""
+"""`/-/healthy` and `/-/ready`."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from support.http_servers import Reply, in_loop, served
 pytestmark = pytest.mark.unit
 
 
-class Standing:
+class FakeNode:
     def __init__(self, *shards: ShardProcessStatus, partitions: int | None = None) -> None:
         self._shards, self._partitions = shards, partitions
 
@@ -33,7 +33,7 @@ def shard(number: int, phase: Phase, fraction: float | None = None, reason: str 
 
 def get(path: str, *shards: ShardProcessStatus, partitions: int | None = None, **headers: str) -> Reply:
     async def test() -> Reply:
-        async with served(health_routes(Standing(*shards, partitions=partitions))) as serving:
+        async with served(health_routes(FakeNode(*shards, partitions=partitions))) as serving:
             return await serving.get(path, headers=headers)
 
     return in_loop(test())
@@ -69,23 +69,23 @@ def test_an_active_shard_whose_store_does_not_answer_is_not_ready_until_it_does(
     assert get("/-/ready", with_store(29.9)).status == 200
     reply = get("/-/ready", with_store(42.3))
     assert reply.status == 503
-    # Who the store is stands on the page, for those who may read.
+    # The store's address is only on the page, which needs read access.
     assert reply.body.decode().splitlines()[1:] == ["shard 0: active, its store has not answered for 42 s"]
-    told = orjson.loads(get("/-/ready", with_store(42.3), Accept="application/json").body)
-    assert (told["ready"], told["shards"][0]["store_unanswered_seconds"]) == (False, 42.3)
+    body = orjson.loads(get("/-/ready", with_store(42.3), Accept="application/json").body)
+    assert (body["ready"], body["shards"][0]["store_unanswered_seconds"]) == (False, 42.3)
     assert get("/-/healthy", with_store(42.3)).status == 200
 
 
-def test_no_shard_is_not_ready() -> None:
+def test_a_node_without_shards_is_not_ready() -> None:
     assert get("/-/ready").status == 503
 
 
-def test_the_process_of_an_active_shard_has_to_run() -> None:
-    gone = ShardProcessStatus(0, ProcessState.DOWN, report=ACTIVE.report)
-    assert get("/-/ready", gone).status == 503
+def test_an_active_shard_without_a_process_is_not_ready() -> None:
+    ended = ShardProcessStatus(0, ProcessState.DOWN, report=ACTIVE.report)
+    assert get("/-/ready", ended).status == 503
 
 
-def test_each_shard_is_told_with_phase_and_progress_and_nothing_that_a_stranger_should_not_read() -> None:
+def test_each_shard_is_listed_with_phase_and_progress_and_without_internal_details() -> None:
     assert get("/-/ready", ACTIVE, REPLAYING, WAITING, FAILED).body.decode().splitlines() == [
         "Strandline is not ready.",
         "shard 0: active",
@@ -98,43 +98,43 @@ def test_each_shard_is_told_with_phase_and_progress_and_nothing_that_a_stranger_
 def test_it_is_json_for_clients_that_accept_it() -> None:
     reply = get("/-/ready", ACTIVE, REPLAYING, Accept="application/json")
     assert reply.status == 503
-    told = orjson.loads(reply.body)
-    assert told["ready"] is False
-    assert told["shards"][1] == {
+    body = orjson.loads(reply.body)
+    assert body["ready"] is False
+    assert body["shards"][1] == {
         "shard": 1, "active": False, "process": "running", "phase": "replaying", "percent": 42.1,
         "store_unanswered_seconds": None, "behind_s": None, "clocks_ahead_ms": {},
     }  # fmt: skip
-    assert told["unserved"] == []
+    assert body["unserved"] == []
 
 
 def test_partitions_that_the_node_does_not_serve_are_named() -> None:
     reply = get("/-/ready", ACTIVE, partitions=4)
-    assert reply.status == 200, "they may be another node's"
+    assert reply.status == 200, "another node may serve them"
     assert reply.body.decode().splitlines()[-1] == "This node does not serve partitions 1-3 of 4."
     assert orjson.loads(get("/-/ready", ACTIVE, partitions=4, Accept="application/json").body)["unserved"] == [1, 2, 3]
     assert get("/-/ready", partitions=4).body == b"Strandline is not ready.\nIt has no shards yet.\n"
 
 
-def test_an_active_shard_that_warns_of_its_age_says_so() -> None:
+def test_an_active_shard_with_a_lag_warning_is_listed_with_it() -> None:
     def behind(seconds: float | None) -> ShardProcessStatus:
         assert ACTIVE.report is not None
         return replace(ACTIVE, report=replace(ACTIVE.report, behind_s=seconds, limits=LimitFigures(warn_behind_s=15)))
 
-    for seconds, told in (
+    for seconds, line in (
         (72.34, "shard 0: active, 72 s behind"),
         (14.9, "shard 0: active"),
         (None, "shard 0: active"),
     ):
-        assert get("/-/ready", behind(seconds)).body.decode().splitlines()[1] == told
+        assert get("/-/ready", behind(seconds)).body.decode().splitlines()[1] == line
     assert orjson.loads(get("/-/ready", behind(72.34), Accept="application/json").body)["shards"][0]["behind_s"] == 72.3
 
 
-def test_a_wrong_clock_is_named_beside_its_shard_and_does_not_make_it_unready() -> None:
+def test_a_wrong_clock_is_listed_with_its_shard_and_does_not_affect_readiness() -> None:
     assert ACTIVE.report is not None
-    seen = replace(ACTIVE.report, clocks={"node": -90_000, "store": 0, "broker": 60_000})
-    one = replace(ACTIVE, report=seen)
-    reply = get("/-/ready", one)
+    report = replace(ACTIVE.report, clocks={"node": -90_000, "store": 0, "broker": 60_000})
+    skewed = replace(ACTIVE, report=report)
+    reply = get("/-/ready", skewed)
     assert reply.status == 200
     assert reply.body.endswith(b"shard 0: active, the clock 'node' is 90 s behind the others\n")
-    told = orjson.loads(get("/-/ready", one, Accept="application/json").body)
-    assert told["shards"][0]["clocks_ahead_ms"] == seen.clocks
+    body = orjson.loads(get("/-/ready", skewed, Accept="application/json").body)
+    assert body["shards"][0]["clocks_ahead_ms"] == report.clocks

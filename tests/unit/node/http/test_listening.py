@@ -41,19 +41,19 @@ ROUTES = (Route(("GET",), "/", hello, Access.READ),)
         ("[::]:0", "::", "http://[::1]:{}"),
     ],
 )
-def test_any_free_port_is_taken_and_told_with_a_url_that_works_here(address: str, host: str, url: str) -> None:
+def test_a_free_port_is_chosen_and_reported_with_a_local_url(address: str, host: str, url: str) -> None:
     with bound_socket(address) as listener:
         bound = address_of(listener, tls=False)
         assert (bound.host, bound.url) == (host, url.format(bound.port))
         assert bound.port == listener.getsockname()[1] > 0
 
 
-def test_every_address_of_ipv6_is_every_one_of_ipv4_too() -> None:
+def test_the_ipv6_wildcard_address_includes_ipv4() -> None:
     with bound_socket("[::]:0") as listener:
         socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5).close()
 
 
-def test_a_port_in_use_is_refused_with_how_to_find_its_process() -> None:
+def test_a_port_in_use_is_refused_with_a_command_that_finds_its_process() -> None:
     with bound_socket("127.0.0.1:0") as listener:
         port = listener.getsockname()[1]
         with pytest.raises(CannotListen) as refused:
@@ -63,8 +63,8 @@ def test_a_port_in_use_is_refused_with_how_to_find_its_process() -> None:
     assert f"ss -ltnp 'sport = :{port}'" in refused.value.remedy
 
 
-def test_an_address_of_another_machine_is_told() -> None:
-    # 192.0.2.0/24 is kept for documentation: no machine has it.
+def test_an_address_of_another_machine_is_reported() -> None:
+    # 192.0.2.0/24 is reserved for documentation: no machine has it.
     with pytest.raises(CannotListen, match="does not have that address"):
         bound_socket("192.0.2.1:0")
 
@@ -77,7 +77,7 @@ def test_an_address_of_another_machine_is_told() -> None:
         (errno.ENOBUFS, "No buffer space available"),
     ],
 )
-def test_other_reasons_are_told_with_a_remedy(number: int, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_reported_with_a_remedy(number: int, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(socket.socket):
         def bind(self, _address: object) -> None:
             raise OSError(number, "refused")
@@ -92,10 +92,10 @@ def test_a_restart_gets_its_port_back_at_once() -> None:
         async with served(ROUTES) as serving:
             await serving.get("/")
             address = f"127.0.0.1:{serving.bound.port}"
-            # The server closes first, so that its side of the connection lingers.
+            # The server closes first, so that its side of the connection stays in TIME_WAIT.
             await serving.server.stop(1)
-        async with served(ROUTES, address=address) as again:
-            assert (await again.get("/")).status == 200
+        async with served(ROUTES, address=address) as restarted:
+            assert (await restarted.get("/")).status == 200
 
     in_loop(test())
 
@@ -104,7 +104,7 @@ def client_context(certificates: Certificates) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(certificates.ca))
 
 
-def test_tls_is_spoken_with_the_certificate_of_the_settings(encrypted: HttpSettings, trusting: ssl.SSLContext) -> None:
+def test_tls_uses_the_certificate_of_the_settings(encrypted: HttpSettings, trusting: ssl.SSLContext) -> None:
     async def test() -> tuple[str, bytes]:
         async with served(ROUTES, encrypted) as serving:
             reply = await serving.get("/", ssl=trusting)
@@ -115,11 +115,11 @@ def test_tls_is_spoken_with_the_certificate_of_the_settings(encrypted: HttpSetti
     assert body == b"hello"
 
 
-@pytest.mark.parametrize("turns", [None, *range(12)])
+@pytest.mark.parametrize("iterations", [None, *range(12)])
 def test_a_server_with_tls_stops_whether_or_not_a_client_has_just_gone(
-    encrypted: HttpSettings, trusting: ssl.SSLContext, turns: int | None
+    encrypted: HttpSettings, trusting: ssl.SSLContext, iterations: int | None
 ) -> None:
-    """It hears of that by steps, one a turn of the loop."""
+    """The server learns of the close in several steps, one per loop iteration."""
 
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:
@@ -127,9 +127,9 @@ def test_a_server_with_tls_stops_whether_or_not_a_client_has_just_gone(
             reader, writer = await asyncio.open_connection(host, port, ssl=trusting)
             writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 ")
-            if turns is not None:
+            if iterations is not None:
                 writer.close()
-            for _ in range(turns or 0):
+            for _ in range(iterations or 0):
                 await asyncio.sleep(0)
             await serving.server.stop(1.0)
             return await reader.read()
@@ -137,7 +137,7 @@ def test_a_server_with_tls_stops_whether_or_not_a_client_has_just_gone(
     assert in_loop(test()) == b""
 
 
-def test_nothing_is_answered_without_tls(encrypted: HttpSettings) -> None:
+def test_plain_http_gets_no_answer(encrypted: HttpSettings) -> None:
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:
             return await serving.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -146,7 +146,7 @@ def test_nothing_is_answered_without_tls(encrypted: HttpSettings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "ciphers", "welcome"),
+    ("version", "ciphers", "accepted"),
     [
         (ssl.TLSVersion.TLSv1_3, None, True),
         (ssl.TLSVersion.TLSv1_2, "ECDHE-RSA-AES128-GCM-SHA256", True),
@@ -156,12 +156,12 @@ def test_nothing_is_answered_without_tls(encrypted: HttpSettings) -> None:
         (ssl.TLSVersion.TLSv1_1, "ALL:@SECLEVEL=0", False),
     ],
 )
-def test_only_modern_tls_is_spoken(
-    certificates: Certificates, encrypted: HttpSettings, version: ssl.TLSVersion, ciphers: str | None, *, welcome: bool
+def test_only_modern_tls_versions_are_accepted(
+    certificates: Certificates, encrypted: HttpSettings, version: ssl.TLSVersion, ciphers: str | None, *, accepted: bool
 ) -> None:
     context = client_context(certificates)
     with warnings.catch_warnings():
-        # Older versions count as deprecated; here they are what is tried.
+        # Older versions are deprecated, and the test tries them on purpose.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = context.maximum_version = version
     if ciphers is not None:
@@ -174,14 +174,14 @@ def test_only_modern_tls_is_spoken(
             except aiohttp.ClientConnectorError:
                 return False
 
-    assert in_loop(test()) is welcome
-    # The machine's own OpenSSL may refuse more than we do.
-    made = tls_context(encrypted)
-    assert made is not None
-    assert made.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert in_loop(test()) is accepted
+    # The machine's OpenSSL configuration may refuse more than this server does.
+    server_context = tls_context(encrypted)
+    assert server_context is not None
+    assert server_context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_a_client_that_does_not_shake_hands_is_cut_off(
+def test_a_client_without_a_tls_handshake_is_disconnected(
     encrypted: HttpSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handshakes, "_HANDSHAKE_TIMEOUT_S", 0.05)
@@ -193,7 +193,7 @@ def test_a_client_that_does_not_shake_hands_is_cut_off(
     assert in_loop(test()) == b""
 
 
-def test_a_reload_shows_the_new_certificate(tmp_path: Path, encrypted: HttpSettings) -> None:
+def test_a_reload_applies_the_new_certificate(tmp_path: Path, encrypted: HttpSettings) -> None:
     renewed = make_certificates(tmp_path / "renewed")
     folder = renewed.ca.parent
     settings = HttpSettings(tls_certificate_file=folder / "server.pem", tls_key_file=folder / "server.key")
@@ -217,7 +217,7 @@ def test_a_reload_does_not_switch_tls_off(encrypted: HttpSettings, tmp_path: Pat
                 serving.server.reload(HttpSettings(read_token_file=token))
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            # And the tokens are those of before: none.
+            # The tokens are unchanged, too: there are none.
             return (await serving.get("/", ssl=context)).status
 
     assert in_loop(test()) == 200
@@ -244,12 +244,12 @@ def test_a_missing_certificate_is_refused(tmp_path: Path, certificates: Certific
         tls_context(settings)
 
 
-def test_no_certificate_is_no_tls() -> None:
+def test_without_a_certificate_there_is_no_tls() -> None:
     assert tls_context(HttpSettings()) is None
 
 
-def test_the_kernel_holds_little_of_an_answer_for_a_connection_that_comes_over_a_listener() -> None:
-    """With its defaults it holds megabytes, and a client that takes 10 KB a second looks as if it took nothing."""
+def test_the_kernel_buffers_little_of_an_answer_on_accepted_connections() -> None:
+    """By default the kernel buffers megabytes, so that a client that reads 10 KB/s would seem to read nothing."""
     with bound_socket("127.0.0.1:0") as listener, socket.create_connection(listener.getsockname()):
         listener.setblocking(True)
         connection, _ = listener.accept()
@@ -267,6 +267,6 @@ def test_the_limit_of_open_files_is_raised_as_far_as_connections_need_it(monkeyp
     ):
         raised: list[object] = []
         monkeypatch.setattr(resource, "getrlimit", lambda _kind, limits=limits: limits)
-        monkeypatch.setattr(resource, "setrlimit", lambda _kind, given, raised=raised: raised.append(given))
+        monkeypatch.setattr(resource, "setrlimit", lambda _kind, limits, raised=raised: raised.append(limits))
         allow_files(connections)
         assert raised == ([expected] if expected is not None else [])

@@ -49,10 +49,10 @@ ROUTES = (
 )
 
 
-def exchange(ask: Callable[[Served], object]) -> Reply:
+def exchange(send: Callable[[Served], object]) -> Reply:
     async def test() -> Reply:
         async with served(ROUTES) as serving:
-            return await ask(serving)
+            return await send(serving)
 
     return in_loop(test())
 
@@ -62,12 +62,12 @@ def pairs_of(reply: Reply) -> list[tuple[str, str]]:
     return [tuple(pair) for pair in orjson.loads(reply.body)]
 
 
-def test_parameters_come_from_the_url() -> None:
+def test_parameters_are_read_from_the_url() -> None:
     reply = exchange(lambda serving: serving.get("/echo?a=1&b=%C3%A9+x&a=2&c=&d"))
     assert pairs_of(reply) == [("a", "1"), ("b", "é x"), ("a", "2"), ("c", ""), ("d", "")]
 
 
-def test_parameters_come_from_a_form_first_and_then_from_the_url() -> None:
+def test_parameters_of_a_form_precede_those_of_the_url() -> None:
     reply = exchange(lambda serving: serving.post("/echo?a=url", data={"a": "form", "b": "é"}))
     assert pairs_of(reply) == [("a", "form"), ("b", "é"), ("a", "url")]
 
@@ -107,22 +107,22 @@ def test_a_url_that_is_not_utf8_is_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=8)), max_size=5).filter(bool))
-def test_whatever_is_escaped_comes_as_it_was(pairs: list[tuple[str, str]]) -> None:
-    sound = [(name, value) for name, value in pairs if name.isprintable() and not _surrogates(name + value)]
-    form = urlencode(sound, quote_via=quote)
+def test_escaped_parameters_are_unescaped(pairs: list[tuple[str, str]]) -> None:
+    encodable = [(name, value) for name, value in pairs if name.isprintable() and not _surrogates(name + value)]
+    form = urlencode(encodable, quote_via=quote)
 
     async def test() -> Reply:
         async with served(ROUTES) as serving:
             return await serving.post("/echo", data=form.encode(), headers={"Content-Type": _TYPE})
 
-    assert pairs_of(in_loop(test())) == sound
+    assert pairs_of(in_loop(test())) == encodable
 
 
 def _surrogates(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def test_a_parameter_that_is_meant_once_is_the_first_one() -> None:
+def test_of_a_repeated_single_parameter_the_first_counts() -> None:
     parameters = given_as(("a", "1"), ("a", "2"), ("b", ""))
     assert parameters.text("a") == "1"
     assert parameters.all("a") == ["1", "2"]
@@ -131,7 +131,7 @@ def test_a_parameter_that_is_meant_once_is_the_first_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "empty"])
-def test_one_that_has_to_be_there_is_named_when_it_is_not(name: str) -> None:
+def test_a_missing_required_parameter_is_named(name: str) -> None:
     with pytest.raises(BadParameter, match=f'"{name}" is missing'):
         given_as(("empty", "")).required(name)
     with pytest.raises(BadParameter, match=f'"{name}" is missing'):
@@ -161,7 +161,7 @@ def test_one_that_has_to_be_there_is_named_when_it_is_not(name: str) -> None:
         ("match[]", "a" * (MAX_SELECTOR_LENGTH + 1), lambda parameters: parameters.selectors(required=False)),
     ],
 )
-def test_a_wrong_value_is_400_and_named(name: str, value: str, read: Callable[[Parameters], object]) -> None:
+def test_an_invalid_value_is_400_and_named(name: str, value: str, read: Callable[[Parameters], object]) -> None:
     with pytest.raises(BadParameter) as refused:
         read(given_as((name, value)))
     assert f'"{name}"' in refused.value.message
@@ -170,15 +170,15 @@ def test_a_wrong_value_is_400_and_named(name: str, value: str, read: Callable[[P
 
 
 @pytest.mark.parametrize(
-    ("written", "most", "default", "expected"),
+    ("written", "maximum", "default", "expected"),
     [(None, 10, None, 10), ("0", 10, None, 10), ("3", 10, None, 3), ("30", 10, None, 10), (None, 100, 10, 10),
      ("50", 100, 10, 50), (None, 5, 10, 5)],
 )  # fmt: skip
-def test_a_limit_never_exceeds_what_is_allowed(
-    written: str | None, most: int, default: int | None, expected: int
+def test_a_limit_never_exceeds_the_maximum(
+    written: str | None, maximum: int, default: int | None, expected: int
 ) -> None:
     pairs = () if written is None else (("limit", written),)
-    assert given_as(*pairs).limit(most, default=default) == expected
+    assert given_as(*pairs).limit(maximum, default=default) == expected
 
 
 @pytest.mark.parametrize(
@@ -190,19 +190,19 @@ def test_a_limit_never_exceeds_what_is_allowed(
         ((("start", "1"), ("end", "1")), TimeRange(1000, 1000)),
     ],
 )
-def test_either_end_of_a_time_may_be_left_out(pairs: tuple[tuple[str, str], ...], expected: TimeRange | None) -> None:
+def test_either_end_of_a_range_may_be_left_out(pairs: tuple[tuple[str, str], ...], expected: TimeRange | None) -> None:
     assert given_as(*pairs).time_range() == expected
 
 
-def test_a_time_that_ends_before_it_begins_is_refused() -> None:
+def test_a_range_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(BadParameter, match='"end" lies before "start"'):
         given_as(("start", "2"), ("end", "1")).time_range()
 
 
 def test_selectors_are_read_each_once() -> None:
-    found = given_as(("match[]", "up"), ("match[]", 'up{a="b"}'), ("match[]", " up ")).selectors(required=True)
+    selectors = given_as(("match[]", "up"), ("match[]", 'up{a="b"}'), ("match[]", " up ")).selectors(required=True)
     name = Matcher("__name__", MatchOp.EQUAL, "up")
-    assert found == ((name,), (name, Matcher("a", MatchOp.EQUAL, "b")))
+    assert selectors == ((name,), (name, Matcher("a", MatchOp.EQUAL, "b")))
 
 
 def test_no_selector_is_refused_only_where_one_is_needed() -> None:
@@ -229,13 +229,13 @@ def test_a_timeout_is_read_in_seconds() -> None:
     assert given_as().timeout_s() is None
 
 
-def test_a_body_that_is_no_form_is_left_to_the_handler() -> None:
+def test_a_body_that_is_not_a_form_is_not_read_for_parameters() -> None:
     reply = exchange(lambda serving: serving.post("/echo-url?a=1", data=b"\xff\xfe", headers={"Content-Type": "x/y"}))
     assert orjson.loads(reply.body) == [[["a", "1"]], 2]
 
 
 @given(st.lists(st.text(st.sampled_from("ab=%&2Dd0+;/?"), max_size=6), max_size=5).map("&".join))
-def test_parameters_are_those_that_the_library_reads(query: str) -> None:
+def test_parameters_are_parsed_like_by_urllib(query: str) -> None:
     request = Request("GET", f"/?{query}", Headers({}), Body(0, lambda: None), AnswerMemory(0).lease())
     try:
         expected = parse_qsl(query, keep_blank_values=True, errors="strict")
@@ -258,5 +258,5 @@ def test_parameters_are_those_that_the_library_reads(query: str) -> None:
         ("a;b=c;d", [("a;b", "c;d")]),
     ],
 )
-def test_escapes_are_read_and_what_is_none_stays(query: str, pairs: list[tuple[str, str]]) -> None:
+def test_escapes_are_decoded_and_invalid_ones_stay(query: str, pairs: list[tuple[str, str]]) -> None:
     assert pairs_of(exchange(lambda serving: serving.get(URL(f"/echo?{query}", encoded=True)))) == pairs

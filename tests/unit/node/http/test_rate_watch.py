@@ -1,4 +1,4 @@
-"""Whether bytes pass fast enough."""
+"""The minimum rate of a transfer."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from strandline.node.http.rate_watch import RateWatch
 pytestmark = pytest.mark.unit
 
 
-def test_nothing_is_too_slow_before_the_window_is_over() -> None:
+def test_no_rate_is_too_low_before_the_window_ends() -> None:
     watch = RateWatch(100, 10.0)
     watch.start(5.0, 0)
     assert not watch.is_too_slow(14.9, 0)

@@ -1,4 +1,4 @@
-"""What the kernels write, read back by the official protobuf implementation and by a reader of the format."""
+"""Responses of the kernels, decoded by the official protobuf implementation and by an independent chunk decoder."""
 
 import struct
 from itertools import islice
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 STALE = 0x7FF0000000000002
 VALUES = st.one_of(
-    st.integers(0, 2**64 - 1),  # Any bits at all, and so any NaN.
+    st.integers(0, 2**64 - 1),  # Any bits, including any NaN.
     st.floats(width=64).map(bits_of),
     st.integers(-5, 5).map(lambda number: bits_of(float(number))),
     st.just(STALE),
@@ -33,7 +33,7 @@ STEPS = st.one_of(
     st.just(15_000),
     st.integers(14_990, 15_010),
     st.integers(1, 2**21),
-    # Around each border of a width, for the change of a step as well as for the step.
+    # Around the bounds of each bit width, for the change of a step as well as for the step.
     st.builds(lambda power, near: max(1, (1 << power) + near), st.integers(0, 62), st.integers(-2, 2)),
 )
 
@@ -60,14 +60,18 @@ LABELS = st.dictionaries(st.one_of(TEXT, st.just("n" * 200)), st.one_of(TEXT, st
 def samples(draw: st.DrawFn) -> Samples:
     times = draw(TIMES)
     values = draw(st.lists(VALUES, min_size=1, max_size=20))
-    # Runs of equal values are what most series are.
+    # Most series consist of runs of equal values.
     repeated = draw(st.integers(1, 4))
     return [(time, values[place // repeated % len(values)]) for place, time in enumerate(times)]
 
 
 @st.composite
 def answers(draw: st.DrawFn) -> dict[Labels, Samples]:
-    label_sets = draw(st.lists(LABELS, max_size=4).map(lambda found: {tuple(sorted(one.items())) for one in found}))
+    label_sets = draw(
+        st.lists(LABELS, max_size=4).map(
+            lambda found: {tuple(sorted(labels_of_one.items())) for labels_of_one in found}
+        )
+    )
     return {labels: draw(samples()) for labels in sorted(label_sets)}
 
 
@@ -81,28 +85,28 @@ def encoded(run: Samples) -> bytes:
 
 
 @given(samples())
-def test_a_chunk_reads_as_the_samples_that_it_was_made_of(run: Samples) -> None:
+def test_a_chunk_decodes_to_its_samples(run: Samples) -> None:
     assert read_chunk(encoded(run[:120])) == run[:120]
 
 
 @pytest.mark.parametrize(
     ("width", "prefix", "next_prefix"), [(14, "10", "110"), (17, "110", "1110"), (20, "1110", "1111")]
 )
-def test_a_change_of_step_takes_the_fewest_bits_that_hold_it(width: int, prefix: str, next_prefix: str) -> None:
-    """From -(2^(n-1) - 1) to 2^(n-1); what lies one further takes the next width."""
+def test_a_change_of_step_takes_the_minimum_of_bits(width: int, prefix: str, next_prefix: str) -> None:
+    """A width of n bits holds -(2^(n-1) - 1) to 2^(n-1); values beyond that take the next width."""
     middle, step = 1 << (width - 1), 2**21
     for change, expected in ((1 - middle, prefix), (middle, prefix), (-middle, next_prefix), (middle + 1, next_prefix)):
         run = [(0, 0), (step, 0), (2 * step + change, 0)]
         chunk = encoded(run)
         assert read_chunk(chunk) == run
-        # Behind the count, a time, a value and a step of four bytes: a bit for the equal value, then the change.
+        # After the count, a time, a value and a step of four bytes: one bit for the equal value, then the change.
         stream = "".join(f"{byte:08b}" for byte in chunk[2 + 1 + 8 + 4 :])
         assert stream.startswith("0" + expected)
 
 
-def test_a_chunk_has_the_bytes_that_its_description_gives() -> None:
-    """By hand: count, zigzag of 1, the bits of 1.0; then a step of 10 and the same value; then a change of step of 1
-    and the value 2.0, which differs in eleven bits from the second one on.
+def test_a_chunk_has_the_bytes_of_its_specification() -> None:
+    """Built by hand: count, zigzag of 1, the bits of 1.0; then a step of 10 and the same value; then a change of step
+    of 1 and the value 2.0, whose XOR has eleven significant bits after one leading zero.
     """
     one, two = bits_of(1.0), bits_of(2.0)
     different = f"{one ^ two:064b}"
@@ -116,12 +120,12 @@ def test_a_chunk_has_the_bytes_that_its_description_gives() -> None:
 
 def test_a_steady_counter_takes_few_bits() -> None:
     run = [(1_700_000_000_000 + 15_000 * place, bits_of(7.0)) for place in range(120)]
-    # Count, time, value, step; then two bits a sample, and one for the second.
+    # Count, time, value, step; then two bits per sample, and one bit for the second sample.
     assert len(encoded(run)) == 2 + 6 + 8 + 2 + (1 + 2 * 118 + 7) // 8
 
 
-def test_the_longest_samples_fit_into_the_room_for_a_chunk() -> None:
-    """Steps that change by more than 20 bits each time, and values that differ in the first bit and the last."""
+def test_the_longest_samples_fit_into_a_chunks_buffer() -> None:
+    """Each step changes by more than 20 bits, and each value differs in the first and the last bit."""
     times, time = [], LEAST
     for place in range(120):
         time += 2**54 if place % 2 else 2**40
@@ -130,7 +134,7 @@ def test_the_longest_samples_fit_into_the_room_for_a_chunk() -> None:
     inner = 0x4000000000000002
     values, value = [], 0
     for place in range(120):
-        # Each difference opens a window, because the one before was narrower.
+        # Each difference opens a new window, because the previous one was narrower.
         value ^= ends if place % 2 else inner
         values.append(value)
     run = list(zip(times, values, strict=True))
@@ -149,7 +153,7 @@ def test_the_longest_samples_fit_into_the_room_for_a_chunk() -> None:
     ],
 )
 def test_the_checksum_is_that_of_the_standard(data: bytes, checksum: int) -> None:
-    """The vectors of RFC 3720, and the customary one."""
+    """The test vectors of RFC 3720, and the usual check value."""
     array = np.frombuffer(data, dtype=np.uint8)
     assert crc32c(array.ctypes.data, len(data)) == checksum
 
@@ -157,16 +161,18 @@ def test_the_checksum_is_that_of_the_standard(data: bytes, checksum: int) -> Non
 @given(st.lists(answers(), max_size=3), st.integers(1, 3000))
 @example([{(("a", "b" * 20_000), ("b" * 20_000, "c")): [(0, 0)]}, {}], 1)
 @example([{(("a", "b"),): [(0, 0)]}, {}, {(("a", "b"),): [(-1, bits_of(-0.0)), (0, STALE)]}], 1)
-def test_plain_samples_read_as_the_answer(results: list[dict[Labels, Samples]], part_bytes: int) -> None:
+def test_a_sampled_response_decodes_to_the_answer(results: list[dict[Labels, Samples]], part_bytes: int) -> None:
     columns = [AnswerColumns.of(answer_of(result)) for result in results]
     read = read_sampled(b"".join(sampled_parts(columns, part_bytes=part_bytes)))
     assert read == results
-    assert [list(result) for result in read] == [list(result) for result in results]  # In the same order, too.
+    assert [list(result) for result in read] == [list(result) for result in results]  # The order is the same, too.
 
 
 @given(st.lists(answers(), max_size=3), st.integers(1, 3000), st.integers(1, 3000))
 @example([{}, {(("a", "b" * 20_000),): [(0, 0)]}], 1, 1)
-def test_a_stream_reads_as_the_answer(results: list[dict[Labels, Samples]], part_bytes: int, frame_bytes: int) -> None:
+def test_a_streamed_response_decodes_to_the_answer(
+    results: list[dict[Labels, Samples]], part_bytes: int, frame_bytes: int
+) -> None:
     columns = [AnswerColumns.of(answer_of(result)) for result in results]
     read = read_streamed(
         b"".join(streamed_parts(columns, part_bytes=part_bytes, frame_bytes=frame_bytes)), len(results)
@@ -182,8 +188,8 @@ def test_series_without_samples_are_answered_with_their_labels() -> None:
     assert read_streamed(b"".join(streamed_parts(columns)), 1) == [series]
 
 
-def test_columns_that_are_no_plain_arrays_are_read_all_the_same() -> None:
-    """Slices with gaps, and arrays that can't be written to."""
+def test_strided_and_read_only_columns_are_encoded() -> None:
+    """Strided slices, and read-only arrays."""
     answer = answer_of({(("a", "1"),): [(1, 2), (3, 4)], (("a", "2"),): [(5, 6)]})
     gapped = np.repeat(answer.time, 2)[::2]
     answer.value.flags.writeable = False
@@ -192,8 +198,8 @@ def test_columns_that_are_no_plain_arrays_are_read_all_the_same() -> None:
     assert read_sampled(b"".join(sampled_parts([columns]))) == [expected]
 
 
-def test_labels_that_are_longer_in_a_message_than_in_a_key_have_room() -> None:
-    """Many short ones take a third more."""
+def test_labels_that_are_longer_in_a_message_than_in_a_key_fit() -> None:
+    """Many short labels take a third more."""
     series: dict[Labels, Samples] = {tuple((chr(letter), "x") for letter in range(48, 112)): [(1, 2)]}
     columns = [AnswerColumns.of(answer_of(series))]
     parts = islice(sampled_parts(columns, part_bytes=1), 10)
@@ -215,32 +221,34 @@ def large(series: int, length: int) -> dict[Labels, Samples]:
     rng = np.random.default_rng(3)
     values = rng.integers(0, 2**64, size=(series, length), dtype=np.uint64).tolist()
     return {
-        (("__name__", "noise"), ("number", f"{one:06d}")): [
-            (15_000 * place, values[one][place]) for place in range(length)
+        (("__name__", "noise"), ("number", f"{number:06d}")): [
+            (15_000 * place, values[number][place]) for place in range(length)
         ]
-        for one in range(series)
+        for number in range(series)
     }
 
 
 def test_no_part_of_a_large_answer_is_large() -> None:
-    """The parts are all that is made of an answer at a time; here it has fifty times as much."""
+    """Only one part exists in memory at a time; the complete answer is fifty times as large."""
     columns = [AnswerColumns.of(answer_of(large(100, 500)))]
-    for parts, most in (
+    for parts, max_bytes in (
         (list(sampled_parts(columns, part_bytes=16_384)), 16_384 + 64),
         (list(streamed_parts(columns, part_bytes=4096)), 4096 + 6000),
     ):
         assert sum(map(len, parts)) > 400_000
-        assert max(map(len, parts)) <= most
+        assert max(map(len, parts)) <= max_bytes
 
 
-def test_a_frame_has_one_series_and_all_of_it() -> None:
-    """Prometheus' client looks at the first series of a frame only, and takes each frame for a series of its own."""
+def test_a_frame_has_one_complete_series() -> None:
+    """Prometheus' client reads only the first series of a frame, and takes each frame for a separate series."""
     series = large(3, 100_000)
     frames = list(frames_of(b"".join(streamed_parts([AnswerColumns.of(answer_of(series))])), checked=False))
-    assert [[labels_of(one) for one in frame.chunked_series] for frame in frames] == [[labels] for labels in series]
+    assert [[labels_of(series_of_frame) for series_of_frame in frame.chunked_series] for frame in frames] == [
+        [labels] for labels in series
+    ]
 
 
-def test_a_series_that_is_too_long_for_a_frame_goes_on_in_the_next() -> None:
+def test_a_series_that_is_too_long_for_a_frame_continues_in_the_next() -> None:
     series = large(1, 3000)
     columns = [AnswerColumns.of(answer_of(series))]
     body = b"".join(streamed_parts(columns, frame_bytes=10_000))
@@ -248,4 +256,4 @@ def test_a_series_that_is_too_long_for_a_frame_goes_on_in_the_next() -> None:
     assert len(frames) > 2
     assert all(frame.ByteSize() <= 10_000 + 100 for frame in frames)
     assert read_streamed(body, 1) == [series]
-    assert FRAME_BYTES <= 50_000_000  # What a client of Prometheus takes by default.
+    assert FRAME_BYTES <= 50_000_000  # The default limit of Prometheus' client.

@@ -1,39 +1,24 @@
-"""`POST /api/v1/read` as a client sees it."""
+"""`POST /api/v1/read` over HTTP: responses, limits, partial answers and errors."""
 
-import asyncio
-import gc
 import gzip
-import io
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import closing
-from typing import TypeVar
+from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
 
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
-from strandline.node.http.connection_limits import ConnectionLimits
-from strandline.node.http.remote_read import handler
-from strandline.node.http.remote_read.handler import MAX_BODY, read_routes
-from strandline.node.http.routes import Access
+from strandline.node.http.remote_read.handler import MAX_BODY
 from strandline.node.masking import SecretMask
-from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import LACKS_LATER_ONLY
 from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.query.shard_requests import SamplesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
-from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
-from support.http_servers import Served, eventually, in_loop, served
 from support.read_queries import ReadQueries
+from support.read_responses import LOAD, SERIES, UP, UP_A, UP_B, one_query, posted, read, talk
 from support.remote_read import (
     LabelMatcher,
-    Labels,
     Query,
     ReadHints,
-    Samples,
-    bits_of,
     packed_request,
     read_sampled,
     read_streamed,
@@ -41,138 +26,75 @@ from support.remote_read import (
 
 pytestmark = pytest.mark.unit
 
-STALE = 0x7FF0000000000002
-UP_A: Labels = (("__name__", "up"), ("job", "a"))
-UP_B: Labels = (("__name__", "up"), ("job", "b"))
-LOAD: Labels = (("__name__", "load"), ("job", "a"))
-SERIES: dict[Labels, Samples] = {
-    LOAD: [(1000, bits_of(0.5)), (2000, bits_of(0.7))],
-    UP_A: [(1000, bits_of(1.0)), (2000, bits_of(1.0)), (3000, STALE)],
-    UP_B: [(1500, bits_of(0.0))],
-}
-UP = [LabelMatcher(name="__name__", value="up")]
-IMPATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 10, rate_window_s=0.2)
-Result = TypeVar("Result")
-Talk = Callable[[Served], Awaitable[Result]]
+
+def test_a_sampled_response_is_one_snappy_block() -> None:
+    response = read(ReadQueries(SERIES), one_query())
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "application/x-protobuf"
+    assert response.headers["Content-Encoding"] == "snappy"
+    # The staleness marker has its exact bits.
+    assert read_sampled(response.body) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
 
 
-def talk(
-    queries: ReadQueries,
-    conversation: Talk[Result],
-    *,
-    mask: SecretMask | None = None,
-    limits: ConnectionLimits | None = None,
-    memory: AnswerMemory | None = None,
-    **settings: object,
-) -> Result:
-    """Serve these answers while a client talks."""
-
-    async def test() -> Result:
-        with closing(Workers(2)) as workers:
-            routes = read_routes(queries, workers, QuerySettings.model_validate(settings), mask=mask)
-            assert [(route.methods, route.access) for route in routes] == [(("POST",), Access.READ)]
-            async with served(routes, max_body=MAX_BODY, limits=limits, memory=memory) as serving:
-                return await conversation(serving)
-
-    return in_loop(test())
-
-
-class Got:
-    """A response that was read."""
-
-    def __init__(self, response: aiohttp.ClientResponse, body: bytes) -> None:
-        self.status, self.headers, self.body = response.status, response.headers, body
-
-    @property
-    def text(self) -> str:
-        assert self.headers["Content-Type"] == "text/plain; charset=utf-8"
-        return self.body.decode()
-
-
-def read(
-    queries: ReadQueries, body: bytes, *, encoding: str = "snappy", parameters: str = "", **settings: object
-) -> Got:
-    return talk(queries, lambda serving: posted(serving, io.BytesIO(body), encoding, parameters), **settings)
-
-
-async def posted(serving: Served, body: object, encoding: str = "snappy", parameters: str = "") -> Got:
-    headers = {"Content-Encoding": encoding, "Content-Type": "application/x-protobuf"}
-    async with serving.client.post(f"/api/v1/read{parameters}", data=body, headers=headers) as got:
-        return Got(got, await got.read())
-
-
-def one_query(*accepted: int, start: int = 0, end: int = 10_000, **fields: object) -> bytes:
-    return packed_request([Query(start_timestamp_ms=start, end_timestamp_ms=end, matchers=UP, **fields)], accepted)
-
-
-def test_plain_samples_come_in_one_snappy_block() -> None:
-    got = read(ReadQueries(SERIES), one_query())
-    assert got.status == 200
-    assert got.headers["Content-Type"] == "application/x-protobuf"
-    assert got.headers["Content-Encoding"] == "snappy"
-    # The staleness marker is there with just the bits that it has.
-    assert read_sampled(got.body) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
-
-
-def test_chunks_come_as_a_stream_of_frames() -> None:
-    got = read(ReadQueries(SERIES), one_query(1, 0))
-    assert got.status == 200
+def test_a_chunked_response_is_a_stream_of_frames() -> None:
+    response = read(ReadQueries(SERIES), one_query(1, 0))
+    assert response.status == 200
     expected = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse"
-    assert got.headers["Content-Type"] == expected
-    assert "Content-Encoding" not in got.headers
-    assert read_streamed(got.body, 1) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
+    assert response.headers["Content-Type"] == expected
+    assert "Content-Encoding" not in response.headers
+    assert read_streamed(response.body, 1) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
 def test_queries_are_answered_in_their_order(accepted: int) -> None:
     load = [LabelMatcher(type=2, name="__name__", value="lo.*"), LabelMatcher(type=3, name="job", value="b|c")]
-    nothing = [LabelMatcher(name="__name__", value="none")]
-    queries = [
+    no_match = [LabelMatcher(name="__name__", value="none")]
+    requested = [
         Query(start_timestamp_ms=2000, end_timestamp_ms=2999, matchers=UP),
-        Query(start_timestamp_ms=0, end_timestamp_ms=5000, matchers=nothing),
+        Query(start_timestamp_ms=0, end_timestamp_ms=5000, matchers=no_match),
         Query(start_timestamp_ms=1000, end_timestamp_ms=1000, matchers=load),
     ]
-    held = ReadQueries(SERIES)
-    got = read(held, packed_request(queries, [accepted]))
-    results = read_streamed(got.body, 3) if accepted else read_sampled(got.body)
+    queries = ReadQueries(SERIES)
+    response = read(queries, packed_request(requested, [accepted]))
+    results = read_streamed(response.body, 3) if accepted else read_sampled(response.body)
     assert results == [{UP_A: SERIES[UP_A][1:2]}, {}, {LOAD: SERIES[LOAD][:1]}]
-    assert isinstance(held.requests[2], SamplesRequest)
-    assert held.requests[2].selector == (
+    assert isinstance(queries.asks[2], SamplesRequest)
+    assert queries.asks[2].selector == (
         Matcher("__name__", MatchOp.MATCH, "lo.*"),
         Matcher("job", MatchOp.NOT_MATCH, "b|c"),
     )
-    assert held.requests[2].within == TimeRange(1000, 1000)
+    assert queries.asks[2].within == TimeRange(1000, 1000)
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
-def test_a_range_that_ends_before_it_starts_is_empty_and_not_asked(accepted: int) -> None:
-    held = ReadQueries(SERIES)
-    got = read(held, one_query(accepted, start=2000, end=1999))
-    assert got.status == 200
-    assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{}]
-    assert held.requests == []
+def test_a_range_that_ends_before_it_starts_is_empty_and_not_queried(accepted: int) -> None:
+    queries = ReadQueries(SERIES)
+    response = read(queries, one_query(accepted, start=2000, end=1999))
+    assert response.status == 200
+    assert (read_streamed(response.body, 1) if accepted else read_sampled(response.body)) == [{}]
+    assert queries.asks == []
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
 def test_a_request_without_a_query_has_an_answer_without_a_result(accepted: int) -> None:
-    got = read(ReadQueries(SERIES), packed_request([], [accepted]))
-    assert (got.status, got.body) == (200, b"" if accepted else b"\x00")
+    response = read(ReadQueries(SERIES), packed_request([], [accepted]))
+    assert (response.status, response.body) == (200, b"" if accepted else b"\x00")
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
-def test_where_only_labels_are_wanted_no_sample_is_read(accepted: int) -> None:
-    held = ReadQueries(SERIES)
-    got = read(held, one_query(accepted, hints=ReadHints(func="series")))
-    assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{UP_A: [], UP_B: []}]
+def test_a_request_for_labels_only_reads_no_samples(accepted: int) -> None:
+    queries = ReadQueries(SERIES)
+    response = read(queries, one_query(accepted, hints=ReadHints(func="series")))
+    assert (read_streamed(response.body, 1) if accepted else read_sampled(response.body)) == [{UP_A: [], UP_B: []}]
     selector = (Matcher("__name__", MatchOp.EQUAL, "up"),)
-    assert held.requests == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
+    assert queries.asks == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
 
 
 def test_more_labels_than_a_query_may_read_are_refused() -> None:
-    got = read(ReadQueries(SERIES), one_query(hints=ReadHints(func="series")), max_series=1)
-    assert got.status == 422
-    assert "series limit (1): the selector matches 2 series" in got.text
-    assert "query.max_series" in got.text
+    response = read(ReadQueries(SERIES), one_query(hints=ReadHints(func="series")), max_series=1)
+    assert response.status == 422
+    assert "series limit (1): the selector matches 2 series" in response.text
+    assert "query.max_series" in response.text
 
 
 def test_the_limits_of_a_query_hold() -> None:
@@ -194,56 +116,56 @@ def test_the_queries_of_a_request_share_the_limits() -> None:
 
 @pytest.mark.parametrize("accepted", [0, 1])
 def test_an_answer_that_may_be_partial_is_refused_with_the_reason(accepted: int) -> None:
-    held = ReadQueries(SERIES, ("shard 1 is recovering (40 %)",))
-    got = read(held, one_query(accepted))
-    assert got.status == 503
-    assert got.text.startswith("the answer may be partial: shard 1 is recovering (40 %)")
-    assert "?partial=allow" in got.text
-    assert read(held, one_query(accepted), parameters="?partial=deny").status == 503
+    queries = ReadQueries(SERIES, ("shard 1 is recovering (40 %)",))
+    response = read(queries, one_query(accepted))
+    assert response.status == 503
+    assert response.text.startswith("the answer may be partial: shard 1 is recovering (40 %)")
+    assert "?partial=allow" in response.text
+    assert read(queries, one_query(accepted), parameters="?partial=deny").status == 503
 
 
 def test_reads_of_times_that_only_very_late_samples_may_reach_go_on_while_kafka_is_away() -> None:
     warning = f"shard 1 can't reach Kafka (24 s): {LACKS_LATER_ONLY}"
-    held = ReadQueries(SERIES, (warning,))
-    got = read(held, one_query())
-    assert (got.status, got.headers["X-Strandline-Warnings"]) == (200, warning)
-    held.warnings = (warning, "shard 0 is recovering")
-    refused = read(held, one_query())
+    queries = ReadQueries(SERIES, (warning,))
+    response = read(queries, one_query())
+    assert (response.status, response.headers["X-Strandline-Warnings"]) == (200, warning)
+    queries.warnings = (warning, "shard 0 is recovering")
+    refused = read(queries, one_query())
     assert (refused.status, LACKS_LATER_ONLY in refused.text) == (503, False)
 
 
-def test_a_client_may_ask_for_what_there_is() -> None:
-    held = ReadQueries(SERIES, ("shard 1 is\nrecovering", "a list “was” cut off"))
-    got = read(held, one_query(), parameters="?partial=allow")
-    assert got.status == 200
-    assert read_sampled(got.body) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
-    assert got.headers["X-Strandline-Warnings"] == "shard 1 is recovering; a list ?was? cut off"
+def test_a_client_may_request_a_partial_answer() -> None:
+    queries = ReadQueries(SERIES, ("shard 1 is\nrecovering", "a list “was” cut off"))
+    response = read(queries, one_query(), parameters="?partial=allow")
+    assert response.status == 200
+    assert read_sampled(response.body) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
+    assert response.headers["X-Strandline-Warnings"] == "shard 1 is recovering; a list ?was? cut off"
 
 
 def test_a_node_of_several_is_read_by_clients_that_read_from_all() -> None:
     elsewhere = "this node does not serve partition 1 of 2: the answer lacks the series there"
-    held = ReadQueries(SERIES, (elsewhere,))
-    held.unserved_partitions = (elsewhere,)
-    refused = read(held, one_query())
+    queries = ReadQueries(SERIES, (elsewhere,))
+    queries.unserved_partitions = (elsewhere,)
+    refused = read(queries, one_query())
     assert (refused.status, elsewhere in refused.text) == (503, True)
     assert refused.text.endswith("Read from every node of the dataset, each with ?partial=node\n")
-    got = read(held, one_query(), parameters="?partial=node")
-    assert (got.status, got.headers["X-Strandline-Warnings"]) == (200, elsewhere)
-    held.warnings = ("shard 0 is recovering", elsewhere)
-    refused = read(held, one_query(), parameters="?partial=node")
-    assert refused.status == 503, "what the node itself should have is still whole or refused"
+    response = read(queries, one_query(), parameters="?partial=node")
+    assert (response.status, response.headers["X-Strandline-Warnings"]) == (200, elsewhere)
+    queries.warnings = ("shard 0 is recovering", elsewhere)
+    refused = read(queries, one_query(), parameters="?partial=node")
+    assert refused.status == 503, "series of the node's own partitions are complete or refused"
     assert refused.text.startswith("the answer may be partial: shard 0 is recovering. Try again")
 
 
 def test_an_unknown_value_of_partial_is_refused() -> None:
-    got = read(ReadQueries(SERIES), one_query(), parameters="?partial=yes")
-    assert (got.status, got.text) == (400, "partial=yes is not a valid value. Use allow, deny or node\n")
+    response = read(ReadQueries(SERIES), one_query(), parameters="?partial=yes")
+    assert (response.status, response.text) == (400, "partial=yes is not a valid value. Use allow, deny or node\n")
 
 
-def test_a_warning_of_each_query_is_told_once() -> None:
+def test_a_warning_of_several_queries_is_sent_once() -> None:
     query = Query(end_timestamp_ms=10_000, matchers=UP)
-    got = read(ReadQueries(SERIES, ("shard 1 is away",)), packed_request([query] * 3))
-    assert got.text.count("shard 1 is away") == 1
+    response = read(ReadQueries(SERIES, ("shard 1 is away",)), packed_request([query] * 3))
+    assert response.text.count("shard 1 is away") == 1
 
 
 @pytest.mark.parametrize(
@@ -256,31 +178,31 @@ def test_a_warning_of_each_query_is_told_once() -> None:
     ],
 )
 def test_an_error_is_plain_text_with_its_status(error: Exception, status: int) -> None:
-    held = ReadQueries(SERIES)
+    queries = ReadQueries(SERIES)
 
     async def fail(_scope: QueryScope) -> None:
         raise error
 
-    held.before = fail
-    got = read(held, one_query())
-    assert (got.status, got.text) == (status, f"{error}\n")
+    queries.before = fail
+    response = read(queries, one_query())
+    assert (response.status, response.text) == (status, f"{error}\n")
 
 
 def test_no_error_shows_a_secret() -> None:
-    held = ReadQueries(SERIES)
+    queries = ReadQueries(SERIES)
 
     async def fail(_scope: QueryScope) -> None:
         raise QueryUnavailable("the driver said: bad password hunter22")
 
-    held.before = fail
-    got = read(held, one_query(), mask=SecretMask(["hunter22"]))
-    assert got.text == "the driver said: bad password (hidden)\n"
+    queries.before = fail
+    response = read(queries, one_query(), mask=SecretMask(["hunter22"]))
+    assert response.text == "the driver said: bad password (hidden)\n"
 
 
 def test_a_broken_request_is_answered_with_400_and_the_reason() -> None:
-    got = read(ReadQueries(SERIES), b"no snappy")
-    assert got.status == 400
-    assert got.text.startswith("the read request can't be decompressed: ")
+    response = read(ReadQueries(SERIES), b"no snappy")
+    assert response.status == 400
+    assert response.text.startswith("the read request can't be decompressed: ")
 
 
 def test_a_body_that_is_too_large_is_refused_however_it_is_sent() -> None:
@@ -298,129 +220,7 @@ def test_a_body_that_is_too_large_is_refused_however_it_is_sent() -> None:
     assert str(MAX_BODY) in chunked.text
 
 
-def test_a_body_that_is_packed_in_another_way_is_refused() -> None:
-    got = read(ReadQueries(SERIES), gzip.compress(one_query()), encoding="gzip")
-    assert got.status == 415
-    assert "compressed with snappy, not 'gzip'" in got.text
-
-
-class Parts:
-    """Parts of an answer without end, and how many were made."""
-
-    def __init__(self, fails_after: int = 1000) -> None:
-        self.made, self.fails_after = 0, fails_after
-        self.ended = threading.Event()
-
-    def __call__(self, _columns: object) -> Iterator[bytes]:
-        try:
-            while self.made < self.fails_after:
-                self.made += 1
-                yield bytes(1 << 20)
-            raise QueryTimedOut("too late")
-        finally:
-            self.ended.set()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    await eventually(lambda: gc.collect() >= 0 and condition())
-
-
-async def sent(serving: Served, body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A request on a connection of our own, whose answer nobody has read yet."""
-    reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
-    head = f"POST /api/v1/read HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    await writer.drain()
-    return reader, writer
-
-
-def test_the_answer_is_made_no_faster_than_it_is_taken_and_a_client_that_stalls_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    parts, memory = Parts(), AnswerMemory(1 << 30)
-    monkeypatch.setattr(handler, "streamed_parts", parts)
-
-    async def conversation(serving: Served) -> None:
-        _, writer = await sent(serving, one_query(1))
-        await until(parts.ended.is_set)
-        await until(lambda: memory.used == 0)
-        writer.close()
-
-    talk(ReadQueries(SERIES), conversation, limits=IMPATIENT, memory=memory)
-    assert parts.made < 50  # What the two sockets hold.
-
-
-def test_a_client_that_goes_away_ends_its_answer_and_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts, memory = Parts(), AnswerMemory(1 << 30)
-    monkeypatch.setattr(handler, "streamed_parts", parts)
-
-    async def conversation(serving: Served) -> None:
-        reader, writer = await sent(serving, one_query(1))
-        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
-        await until(lambda: memory.used > 0)
-        writer.transport.abort()
-        await until(parts.ended.is_set)
-        await until(lambda: memory.used == 0)
-
-    talk(ReadQueries(SERIES), conversation, memory=memory)
-    assert parts.made < 50
-
-
-def test_a_client_that_disconnects_cancels_its_queries() -> None:
-    held, told, asked = ReadQueries(SERIES), asyncio.Event(), asyncio.Event()
-
-    async def wait(_scope: QueryScope) -> None:
-        asked.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            told.set()
-
-    held.before = wait
-
-    async def conversation(serving: Served) -> None:
-        _, writer = await sent(serving, one_query())
-        await asked.wait()
-        writer.transport.abort()
-        await told.wait()
-
-    talk(held, conversation, timeout="20s")
-
-
-def test_queries_have_the_timeout_of_the_settings() -> None:
-    held, timeouts = ReadQueries(SERIES), list[float]()
-
-    async def note(scope: QueryScope) -> None:
-        timeouts.append(scope.timeout_s)
-
-    held.before = note
-    read(held, one_query(), timeout="7s")
-    assert timeouts == [7]
-
-
-@pytest.mark.parametrize(("taken", "status"), [(0, 422), (50, 503)])
-def test_without_memory_for_the_answer_it_is_refused_as_plain_text(taken: int, status: int) -> None:
-    held, memory = ReadQueries(SERIES), AnswerMemory(100)
-
-    async def take(scope: QueryScope) -> None:
-        scope.memory.grow(101 - taken)
-
-    held.before = take
-    memory.lease().hold(taken)
-
-    got = talk(held, lambda serving: posted(serving, one_query()), memory=memory)
-    assert got.status == status
-    assert "query.answer_memory" in got.text
-    assert memory.used == taken
-
-
-def test_an_answer_that_fails_on_its_way_is_seen_to_be_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler, "streamed_parts", Parts(fails_after=3))
-
-    async def conversation(serving: Served) -> None:
-        async with serving.client.post("/api/v1/read", data=one_query(1)) as got:
-            assert got.status == 200
-            with pytest.raises(aiohttp.ClientError):
-                await got.read()
-
-    talk(ReadQueries(SERIES), conversation)
+def test_a_body_with_another_encoding_is_refused() -> None:
+    response = read(ReadQueries(SERIES), gzip.compress(one_query()), encoding="gzip")
+    assert response.status == 415
+    assert "compressed with snappy, not 'gzip'" in response.text

@@ -1,4 +1,4 @@
-"""Requests, sound and hostile."""
+"""Decoding of valid and hostile requests."""
 
 import contextlib
 
@@ -47,14 +47,15 @@ def as_message(query: ReadQuery) -> object:
         start_timestamp_ms=query.within.first,
         end_timestamp_ms=query.within.last,
         matchers=[
-            LabelMatcher(type=OPERATORS.index(one.op), name=one.label, value=one.value) for one in query.matchers
+            LabelMatcher(type=OPERATORS.index(matcher.op), name=matcher.label, value=matcher.value)
+            for matcher in query.matchers
         ],
         hints=ReadHints(step_ms=-1, func="series" if query.labels_only else "rate", start_ms=1),
     )
 
 
 @given(st.lists(QUERIES, max_size=3))
-def test_what_the_official_implementation_encodes_is_read(queries: list[ReadQuery]) -> None:
+def test_requests_of_the_official_implementation_are_decoded(queries: list[ReadQuery]) -> None:
     body = packed_request([as_message(query) for query in queries], [1, 0])
     assert decode_request(body) == ReadRequest(tuple(queries), ResponseType.STREAMED_XOR_CHUNKS)
 
@@ -70,18 +71,18 @@ def test_what_the_official_implementation_encodes_is_read(queries: list[ReadQuer
         ([7, 1, 0], ResponseType.STREAMED_XOR_CHUNKS),
     ],
 )
-def test_the_first_form_that_the_client_names_and_we_have_is_chosen(accepted: list[int], chosen: ResponseType) -> None:
+def test_the_first_supported_response_type_is_chosen(accepted: list[int], chosen: ResponseType) -> None:
     assert decode_request(packed_request([], accepted)).response_type is chosen
     unpacked = b"".join(bytes([0x10, number]) for number in accepted)
     assert decode_request(packed(unpacked)).response_type is chosen
 
 
-def test_a_client_that_takes_only_what_we_do_not_have_is_told_what_we_have() -> None:
+def test_without_a_supported_response_type_the_error_names_the_supported_ones() -> None:
     with pytest.raises(BadMessage, match=r"types 7, 9 is supported.*STREAMED_XOR_CHUNKS \(1\)"):
         decode_request(packed_request([], [7, 9]))
 
 
-def test_unknown_fields_are_passed_over() -> None:
+def test_unknown_fields_are_skipped() -> None:
     unknown = b"\x78\x01" + field(12, b"x") + b"\x79" + bytes(8) + b"\x7d" + bytes(4)
     matcher = unknown + field(2, b"a") + unknown + field(3, b"b") + unknown
     query = unknown + field(3, matcher) + unknown + b"\x08\x05\x10\x07"
@@ -90,7 +91,7 @@ def test_unknown_fields_are_passed_over() -> None:
     assert decode_request(packed(unknown + field(1, query) + unknown)).queries == (expected,)
 
 
-def test_of_a_field_that_comes_twice_the_last_counts() -> None:
+def test_of_a_repeated_field_the_last_counts() -> None:
     assert decode_request(packed(field(1, b"\x08\x05\x08\x06"))).queries[0].within.first == 6
 
 
@@ -144,7 +145,7 @@ def test_a_broken_request_is_refused_with_the_reason(body: bytes, reason: str) -
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_are_answered_with_anything_but_a_reason(message: bytes) -> None:
+def test_random_bytes_are_decoded_or_refused_with_a_reason(message: bytes) -> None:
     with contextlib.suppress(BadMessage):
         decode_request(packed(message))
     with contextlib.suppress(BadMessage):
@@ -152,7 +153,7 @@ def test_no_bytes_are_answered_with_anything_but_a_reason(message: bytes) -> Non
 
 
 @given(QUERIES, st.data())
-def test_nor_are_the_bytes_of_a_request_that_was_damaged(query: ReadQuery, data: st.DataObject) -> None:
+def test_damaged_requests_are_decoded_or_refused_with_a_reason(query: ReadQuery, data: st.DataObject) -> None:
     message = bytearray(cramjam.snappy.decompress_raw(packed_request([as_message(query)], [1])))
     for place in data.draw(st.lists(st.integers(0, len(message) - 1), min_size=1, max_size=3)):
         message[place] = data.draw(st.integers(0, 255))

@@ -1,4 +1,4 @@
-"""The server: what it answers before and around any handler."""
+"""The server: its own answers, and what it adds to those of handlers."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ def at(path: str, handler: Handler, *methods: str) -> Route:
 ROUTES = (at("/", hello), at("/body", body_length, "POST"), at("/both", hello, "GET", "POST"))
 
 
-def ask(path: str, *routes: Route, method: str = "get", **parameters: object) -> Reply:
+def request_of(path: str, *routes: Route, method: str = "get", **parameters: object) -> Reply:
     async def test() -> Reply:
         async with served(routes or ROUTES) as serving:
             return await getattr(serving, method)(path, **parameters)
@@ -55,14 +55,14 @@ def ask(path: str, *routes: Route, method: str = "get", **parameters: object) ->
 
 
 def error_of(reply: Reply) -> tuple[int, str, str]:
-    told = orjson.loads(reply.body)
-    assert told["status"] == "error"
+    body = orjson.loads(reply.body)
+    assert body["status"] == "error"
     assert reply.headers["Content-Type"].startswith("application/json")
-    return reply.status, told["errorType"], told["error"]
+    return reply.status, body["errorType"], body["error"]
 
 
-def test_a_handler_answers_with_headers_that_keep_browsers_from_guessing() -> None:
-    reply = ask("/")
+def test_a_handler_answers_with_headers_that_disable_mime_sniffing() -> None:
+    reply = request_of("/")
     assert (reply.status, reply.body) == (200, b"hello")
     assert reply.headers["X-Content-Type-Options"] == "nosniff"
     assert reply.headers["Cache-Control"] == "no-store"
@@ -74,7 +74,7 @@ def test_a_handler_may_set_its_own_caching() -> None:
     async def handler(_request: Request) -> AnyResponse:
         return Response(headers=(("Cache-Control", "max-age=60"),))
 
-    reply = ask("/x", at("/x", handler))
+    reply = request_of("/x", at("/x", handler))
     assert reply.headers["Cache-Control"] == "max-age=60"
     assert reply.headers["Server"] == "strandline"
 
@@ -88,11 +88,11 @@ def test_head_is_answered_wherever_get_is() -> None:
 
 
 def test_an_unknown_path_is_404_in_the_envelope() -> None:
-    assert error_of(ask("/nothing"))[:2] == (404, "not_found")
+    assert error_of(request_of("/nothing"))[:2] == (404, "not_found")
 
 
-def test_another_method_is_405_and_says_which_are_answered() -> None:
-    reply = ask("/body")
+def test_another_method_is_405_with_the_allowed_ones() -> None:
+    reply = request_of("/body")
     status, kind, text = error_of(reply)
     assert (status, kind) == (405, "method_not_allowed")
     assert reply.headers["Allow"] == "POST"
@@ -107,8 +107,8 @@ def test_another_method_is_405_and_says_which_are_answered() -> None:
         (Fatal("x is wrong", remedy="Do this"), 500, "internal"),
     ],
 )
-def test_our_own_errors_are_answered_with_message_and_remedy(error: Exception, status: int, kind: str) -> None:
-    assert error_of(ask("/x", at("/x", raising(error)))) == (status, kind, "x is wrong. Do this")
+def test_expected_errors_are_answered_with_message_and_remedy(error: Exception, status: int, kind: str) -> None:
+    assert error_of(request_of("/x", at("/x", raising(error)))) == (status, kind, "x is wrong. Do this")
 
 
 def test_secrets_are_hidden_in_errors() -> None:
@@ -123,20 +123,20 @@ def test_secrets_are_hidden_in_errors() -> None:
     assert "hunter2" not in str(logs)
 
 
-def test_an_unexpected_error_is_answered_with_an_id_that_is_logged_and_nothing_else() -> None:
+def test_an_unexpected_error_is_answered_only_with_an_id_that_is_logged() -> None:
     with capture_logs() as logs:
-        status, kind, text = error_of(ask("/x", at("/x", raising(ValueError("/etc/secret on line 7")))))
+        status, kind, text = error_of(request_of("/x", at("/x", raising(ValueError("/etc/secret on line 7")))))
     assert (status, kind) == (500, "internal")
-    found = re.search(r"the id ([0-9a-f]{8})$", text)
-    assert found is not None
+    error_id = re.search(r"the id ([0-9a-f]{8})$", text)
+    assert error_id is not None
     assert "secret" not in text
     (logged,) = [line for line in logs if line["log_level"] == "error"]
-    assert logged["error_id"] == found[1]
+    assert logged["error_id"] == error_id[1]
     assert str(logged["exc_info"]) == "/etc/secret on line 7"
 
 
 @pytest.mark.parametrize("error", [ValueError("then it broke"), Retryable("the shard has gone")])
-def test_an_answer_that_breaks_off_is_seen_as_broken_off(error: Exception) -> None:
+def test_an_incomplete_answer_is_recognisable_as_incomplete(error: Exception) -> None:
     async def half() -> AsyncGenerator[bytes, None]:
         yield b"half"
         raise error
@@ -145,12 +145,12 @@ def test_an_answer_that_breaks_off_is_seen_as_broken_off(error: Exception) -> No
         return StreamedResponse(half())
 
     with pytest.raises(aiohttp.ClientPayloadError):
-        ask("/x", at("/x", handler))
+        request_of("/x", at("/x", handler))
 
 
 def test_queries_are_not_in_the_access_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), capture_logs() as logs:
-        ask("/?token=very-secret")
+        request_of("/?token=very-secret")
     (line,) = [line for line in logs if line["event"] == "request"]
     assert line["log_level"] == "debug"
     assert (line["method"], line["path"], line["status"]) == ("GET", "/", 200)
@@ -164,16 +164,16 @@ def test_a_body_may_be_as_large_as_the_limit_and_no_larger(size: int, *, chunked
         for start in range(0, size, 10_000):
             yield b"x" * min(10_000, size - start)
 
-    reply = ask("/body", method="post", data=pieces() if chunked else b"x" * size)
+    reply = request_of("/body", method="post", data=pieces() if chunked else b"x" * size)
     if size == MAX_BODY:
         assert (reply.status, reply.body) == (200, str(size).encode())
     else:
         assert error_of(reply)[:2] == (413, "too_large")
 
 
-def test_a_body_is_handed_on_as_it_was_sent() -> None:
-    """Unpacking is for who knows how large it may get: a few bytes of gzip may be gigabytes."""
-    reply = ask("/body", method="post", data=b"not gzip at all", headers={"Content-Encoding": "gzip"})
+def test_a_body_is_passed_on_as_it_was_sent() -> None:
+    """Decompression is up to the handler, which knows a limit: a few bytes of gzip may expand to gigabytes."""
+    reply = request_of("/body", method="post", data=b"not gzip at all", headers={"Content-Encoding": "gzip"})
     assert (reply.status, reply.body) == (200, b"15")
 
 
@@ -205,7 +205,7 @@ def test_invalid_http_is_400_without_details_of_the_server(request_bytes: bytes)
     assert orjson.loads(body)["errorType"] == "bad_data"
 
 
-def test_noise_of_clients_is_not_logged_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_requests_are_not_logged_as_errors(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with served(ROUTES) as serving:
             await serving.raw(b"\x16\x03\x01 noise\r\n\r\n")
@@ -216,7 +216,7 @@ def test_noise_of_clients_is_not_logged_as_an_error(caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
-def test_a_handler_is_cancelled_when_its_client_goes_away() -> None:
+def test_a_handler_is_cancelled_when_its_client_disconnects() -> None:
     async def test() -> bool:
         began, ended = asyncio.Event(), asyncio.Event()
 
@@ -241,17 +241,17 @@ def test_a_handler_is_cancelled_when_its_client_goes_away() -> None:
     assert in_loop(test())
 
 
-def test_stopping_lets_a_request_end_and_takes_no_new_ones() -> None:
+def test_stopping_finishes_requests_and_accepts_no_new_ones() -> None:
     async def test() -> tuple[bytes, bool]:
-        began, go_on = asyncio.Event(), asyncio.Event()
+        began, may_continue = asyncio.Event(), asyncio.Event()
 
         async def handler(_request: Request) -> AnyResponse:
             began.set()
-            await go_on.wait()
+            await may_continue.wait()
             return Response.text("ended")
 
         async with served([at("/x", handler)]) as serving:
-            asked = asyncio.create_task(serving.get("/x"))
+            request = asyncio.create_task(serving.get("/x"))
             await began.wait()
             stopping = asyncio.create_task(serving.server.stop(30))
             while True:
@@ -261,15 +261,15 @@ def test_stopping_lets_a_request_end_and_takes_no_new_ones() -> None:
                     break
                 writer.close()
             waits = not stopping.done()
-            go_on.set()
-            reply = await asked
+            may_continue.set()
+            reply = await request
             await stopping
             return reply.body, waits
 
     assert in_loop(test()) == (b"ended", True)
 
 
-def test_stopping_gives_up_a_request_that_does_not_end() -> None:
+def test_stopping_cancels_a_request_that_does_not_end() -> None:
     async def test() -> bool:
         began, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -282,17 +282,17 @@ def test_stopping_gives_up_a_request_that_does_not_end() -> None:
             return Response()
 
         async with served([at("/x", handler)]) as serving:
-            asked = asyncio.create_task(serving.get("/x"))
+            request = asyncio.create_task(serving.get("/x"))
             await began.wait()
             await serving.server.stop(0)
             with pytest.raises(aiohttp.ClientError):
-                await asked
+                await request
         return cancelled.is_set()
 
     assert in_loop(test())
 
 
-def test_a_server_that_can_not_start_leaves_nothing_open() -> None:
+def test_a_server_that_can_not_start_closes_its_sockets() -> None:
     async def test() -> None:
         async with served(ROUTES) as serving:
             other = HttpServer(ROUTES, HttpSettings(), f"127.0.0.1:{serving.bound.port}", max_body=1)
@@ -306,15 +306,15 @@ def test_a_server_that_can_not_start_leaves_nothing_open() -> None:
 @pytest.mark.parametrize(
     "host", ["localhost", "127.0.0.1:1234", "[::1]:80", "127.9.9.9", "page.localhost", "LOCALHOST."]
 )
-def test_this_machines_own_names_are_answered_without_a_token(host: str) -> None:
-    assert ask("/", headers={"Host": host}).status == 200
+def test_this_machines_host_names_are_accepted_without_a_token(host: str) -> None:
+    assert request_of("/", headers={"Host": host}).status == 200
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:9460", "10.0.0.1", "localhost.evil.example", "127.0.0.1.nip.io"]
 )
-def test_another_name_is_refused_without_a_token_since_a_page_may_have_made_it_up(host: str) -> None:
-    status, kind, text = error_of(ask("/", headers={"Host": host}))
+def test_another_host_name_is_refused_without_a_token_against_dns_rebinding(host: str) -> None:
+    status, kind, text = error_of(request_of("/", headers={"Host": host}))
     assert (status, kind) == (403, "forbidden")
     assert host.partition(":")[0] in text
     assert "set a token" in text
@@ -322,7 +322,7 @@ def test_another_name_is_refused_without_a_token_since_a_page_may_have_made_it_u
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
 def test_a_form_that_another_sites_page_posts_is_refused(origin: str) -> None:
-    reply = ask("/body", method="post", data=b"x", headers={"Origin": origin})
+    reply = request_of("/body", method="post", data=b"x", headers={"Origin": origin})
     assert error_of(reply)[:2] == (403, "forbidden")
 
 

@@ -1,4 +1,4 @@
-"""Times and durations as Prometheus reads them."""
+"""Times and durations are parsed as in Prometheus."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.unit
         ("1970-01-01T01:00:00+01:00", 0),
         ("1969-12-31T23:30:00-00:30", 0),
         ("2015-07-01T20:10:51.781Z", 1435781451781),
-        # The rest of a millisecond is dropped, also before 1970.
+        # Fractions of a millisecond are truncated, also before 1970.
         ("1970-01-01T00:00:00.0019999Z", 1),
         ("1969-12-31T23:59:59.9999Z", -1),
         ("-292273086-05-16T16:47:06Z", EARLIEST_MS),
@@ -56,16 +56,16 @@ def test_an_invalid_time_is_refused(written: str) -> None:
         parse_time(written)
 
 
-def test_a_plus_that_a_url_turned_into_a_blank_is_explained() -> None:
+def test_a_plus_that_was_decoded_as_a_space_is_explained() -> None:
     with pytest.raises(ValueError, match="%2B"):
         parse_time("2015-07-01T20:10:51 02:00")
 
 
 @given(
-    st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29)),  # noqa: DTZ001 - the zone is drawn apart
+    st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29)),  # noqa: DTZ001 - the zone is drawn separately
     st.integers(-23 * 60, 23 * 60),
 )
-def test_any_moment_in_any_zone_is_read_as_it_is_written(drawn: datetime, minutes: int) -> None:
+def test_any_time_in_any_zone_is_parsed(drawn: datetime, minutes: int) -> None:
     zoned = drawn.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     expected = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     assert parse_time(zoned.isoformat()) == expected

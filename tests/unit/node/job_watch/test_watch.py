@@ -1,4 +1,4 @@
-"""Watching jobs: few reads, and none that blocks the event loop."""
+"""Watching jobs with few reads, and without blocking the event loop."""
 
 import asyncio
 import threading
@@ -33,15 +33,15 @@ class CountedStore(MemoryStore):
         super().__init__(MemoryServer(clock))
         self.clock, self.takes_s = clock, 0.0
         self.reads: Counter[str] = Counter()
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
         self.answers = threading.Event()
         self.answers.set()
 
     def bulk_jobs(self, dataset: str) -> Sequence[BulkJob]:
         self.reads["jobs"] += 1
         self.answers.wait()
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
         return super().bulk_jobs(dataset)
 
     def bulk_parts(self, dataset: str, job: str) -> Sequence[BulkPart]:
@@ -50,7 +50,7 @@ class CountedStore(MemoryStore):
         return super().bulk_parts(dataset, job)
 
 
-class Watched:
+class WatchedStore:
     """A watch over a store in memory."""
 
     def __init__(self, **options: Any) -> None:
@@ -67,8 +67,8 @@ class Watched:
         yield self.board
 
     def add(self, job: BulkJob, states: Sequence[JobState] = (), counts: Counts | None = None) -> None:
-        given = [*states, *[JobState.PENDING] * (job.parts - len(states))]
-        self.board.add(job, job_parts(job, given, counts))
+        all_states = [*states, *[JobState.PENDING] * (job.parts - len(states))]
+        self.board.add(job, job_parts(job, all_states, counts))
 
 
 @contextmanager
@@ -80,13 +80,13 @@ def hanging(store: CountedStore) -> Iterator[None]:
         store.answers.set()
 
 
-def test_all_who_ask_within_seconds_share_one_look() -> None:
-    watched = Watched()
+def test_requests_within_seconds_share_one_poll() -> None:
+    watched = WatchedStore()
     watched.add(bulk_job("a"), [JobState.DONE], Counts(records=3))
 
     async def run() -> None:
         figures = await asyncio.gather(*(watched.watch.jobs() for _ in range(20)))
-        assert {one.jobs["a"].summary.counts.records for one in figures} == {21}
+        assert {each.jobs["a"].summary.counts.records for each in figures} == {21}
         watched.clock.sleep(1.9)
         await watched.watch.jobs()
         assert watched.store.reads == {"jobs": 1, "a": 1}
@@ -99,8 +99,8 @@ def test_all_who_ask_within_seconds_share_one_look() -> None:
     in_loop(run())
 
 
-def test_looks_at_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_does_not_count() -> None:
-    watched = Watched()
+def test_polls_of_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_does_not_count() -> None:
+    watched = WatchedStore()
     watched.add(bulk_job("a"))
     watched.store.takes_s, watched.opening_s = 1.0, 8.0
 
@@ -118,7 +118,7 @@ def test_looks_at_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_doe
 
 
 def test_parts_of_a_job_that_has_ended_are_read_once() -> None:
-    watched = Watched(cache_s=0)
+    watched = WatchedStore(cache_s=0)
     watched.add(bulk_job("a", BulkJobState.FAILED), [JobState.FAILED] * 7)
     watched.add(bulk_job("b"))
 
@@ -136,7 +136,7 @@ def test_parts_of_a_job_that_has_ended_are_read_once() -> None:
 
 
 def test_a_change_invalidates_the_cached_jobs() -> None:
-    watched = Watched()
+    watched = WatchedStore()
     watched.add(bulk_job("a"))
 
     async def run() -> None:
@@ -148,8 +148,8 @@ def test_a_change_invalidates_the_cached_jobs() -> None:
     in_loop(run())
 
 
-def test_a_job_whose_time_is_over_is_cancelled_though_no_worker_runs() -> None:
-    watched = Watched(cache_s=0)
+def test_an_expired_job_is_cancelled_though_no_worker_runs() -> None:
+    watched = WatchedStore(cache_s=0)
     watched.add(bulk_job("a", BulkJobState.PAUSED, idle_since=NOW, expires_after=DAY))
 
     async def run() -> None:
@@ -162,18 +162,18 @@ def test_a_job_whose_time_is_over_is_cancelled_though_no_worker_runs() -> None:
     in_loop(run())
 
 
-def test_a_store_that_fails_is_named_and_counted_and_what_was_known_stays() -> None:
-    watched = Watched(cache_s=0)
+def test_a_store_failure_is_named_and_counted_and_cached_figures_stay() -> None:
+    watched = WatchedStore(cache_s=0)
     watched.add(bulk_job("a"))
 
     async def run() -> None:
         await watched.watch.jobs()
-        watched.store.trouble = StoreUnavailable("no host of three answers", remedy="Check them")
+        watched.store.error = StoreUnavailable("no host of three answers", remedy="Check them")
         with pytest.raises(StoreDoesNotAnswer, match=r"Cassandra at db:9042 .*: no host of three answers. Check them"):
             await watched.watch.jobs()
         figures = watched.watch.figures()
         assert (figures.failures, list(figures.jobs), figures.looked_at) == (1, ["a"], NOW)
-        watched.store.trouble = None
+        watched.store.error = None
         await watched.watch.jobs()
         await watched.watch.stop()
 
@@ -181,14 +181,14 @@ def test_a_store_that_fails_is_named_and_counted_and_what_was_known_stays() -> N
 
 
 def test_a_hanging_store_is_reported_after_a_timeout_and_does_not_block_the_event_loop() -> None:
-    watched = Watched(timeout_s=0.05)
+    watched = WatchedStore(timeout_s=0.05)
     watched.add(bulk_job("a"))
 
     async def run() -> None:
         with hanging(watched.store):
             with pytest.raises(StoreDoesNotAnswer, match=r"Cassandra at db:9042 has not answered for 0.05 s"):
                 await watched.watch.jobs()
-            # It waits behind the call that hangs, and is not made once its own time is over.
+            # It waits for the hanging call, and is not made after its own timeout.
             with pytest.raises(StoreDoesNotAnswer, match="has not answered"):
                 await watched.watch.request_stop("a", Wanted.CANCELLED)
         with pytest.raises(NoSuchJob):
@@ -199,7 +199,7 @@ def test_a_hanging_store_is_reported_after_a_timeout_and_does_not_block_the_even
     in_loop(run())
 
 
-def test_too_many_who_wait_for_a_store_that_hangs_are_refused_at_once() -> None:
+def test_too_many_requests_that_wait_for_a_hanging_store_are_refused_at_once() -> None:
     async def run() -> None:
         hangs, begun = threading.Event(), threading.Event()
 
@@ -222,29 +222,29 @@ def test_too_many_who_wait_for_a_store_that_hangs_are_refused_at_once() -> None:
     in_loop(run())
 
 
-def test_a_client_that_goes_away_does_not_end_a_look_that_others_wait_for() -> None:
-    watched = Watched()
+def test_a_client_that_disconnects_does_not_end_a_poll_that_others_wait_for() -> None:
+    watched = WatchedStore()
     watched.add(bulk_job("a"))
 
     async def run() -> None:
         with hanging(watched.store):
-            gone, stays = (asyncio.ensure_future(watched.watch.jobs()) for _ in range(2))
+            cancelled, waiting = (asyncio.ensure_future(watched.watch.jobs()) for _ in range(2))
             await eventually(lambda: watched.store.reads["jobs"] == 1)
-            gone.cancel()
-        assert list((await stays).jobs) == ["a"]
+            cancelled.cancel()
+        assert list((await waiting).jobs) == ["a"]
         await watched.watch.stop()
 
     in_loop(run())
 
 
 def test_it_polls_periodically_and_continues_after_a_failure() -> None:
-    watched = Watched(interval_s=0.01, cache_s=0)
-    watched.store.trouble = ValueError("an unexpected error")
+    watched = WatchedStore(interval_s=0.01, cache_s=0)
+    watched.store.error = ValueError("an unexpected error")
 
     async def run() -> None:
         watched.watch.start()
         await eventually(lambda: watched.store.reads["jobs"] >= 2)
-        watched.store.trouble = None
+        watched.store.error = None
         await eventually(lambda: watched.watch.figures().looked_at is not None)
         await watched.watch.stop()
 

@@ -46,9 +46,7 @@ def exposed_names(metric: Metric) -> set[str]:
     [(scraped_node(), NODE_METRICS), (scraped_gateway(), GATEWAY_METRICS)],
     ids=["node", "gateway"],
 )
-def test_every_metric_of_the_catalogue_has_a_value_and_none_beside_it_is_exposed(
-    scraped: str, metrics: tuple[Metric, ...]
-) -> None:
+def test_exactly_the_metrics_of_the_catalogue_are_exposed(scraped: str, metrics: tuple[Metric, ...]) -> None:
     assert names_in(scraped) == {name for metric in metrics for name in exposed_names(metric)}
 
 
@@ -91,21 +89,21 @@ def test_each_metric_has_a_meaning_and_an_action(metric: Metric) -> None:
         assert text.endswith(".")
         assert text[0] == text[0].upper()
         assert len(text) > 15
-        assert not re.search(r"[|\n]", text), "it stands in a table"
+        assert not re.search(r"[|\n]", text), "it must fit into a table"
     named = re.findall(r"strandline_[a-z_]+", metric.meaning + metric.action)
-    assert set(named) <= {one.name for one in CATALOGUE}
+    assert set(named) <= {other.name for other in CATALOGUE}
 
 
-def test_settings_that_are_named_exist() -> None:
+def test_named_settings_exist() -> None:
     texts = " ".join(metric.meaning + " " + metric.action for metric in CATALOGUE)
     sections = {name: field.annotation for name, field in Settings.model_fields.items()}
     named = re.findall(rf"\b({'|'.join(sections)})\.([a-z]+_[a-z_]+|shards|restarts|concurrency)", texts)
     assert len(set(named)) > 15
-    assert [one for one in named if one[1] not in sections[one[0]].model_fields] == []
+    assert [setting for setting in named if setting[1] not in sections[setting[0]].model_fields] == []
 
 
 @pytest.mark.parametrize("scraped", [scraped_node(), scraped_gateway()], ids=["node", "gateway"])
-def test_promtool_has_nothing_to_say_against_it(scraped: str) -> None:
+def test_promtool_accepts_the_metrics(scraped: str) -> None:
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=scraped, capture_output=True, text=True, timeout=60, check=False
     )
@@ -113,8 +111,8 @@ def test_promtool_has_nothing_to_say_against_it(scraped: str) -> None:
 
 
 def test_the_page_of_metrics_is_that_of_the_catalogue() -> None:
-    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert written == metrics_page(), "write it anew: python -m strandline.node.metrics.page > docs/metrics.md"
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert page == metrics_page(), "regenerate it: python -m strandline.node.metrics.page > docs/metrics.md"
 
 
 def test_the_page_has_each_metric_once() -> None:

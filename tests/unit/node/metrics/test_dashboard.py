@@ -1,4 +1,4 @@
-"""The Grafana dashboard: it uses existing metrics, and nothing from outside."""
+"""The Grafana dashboard: it uses only existing metrics, and no external sources."""
 
 import json
 import re
@@ -19,25 +19,25 @@ PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 DRAWN = [panel for panel in PANELS if panel["type"] != "row"]
 EXPRESSIONS = [target["expr"] for panel in DRAWN for target in panel["targets"]]
 VARIABLES: dict[str, dict[str, Any]] = {one["name"]: one for one in DASHBOARD["templating"]["list"]}
-# Labels that Prometheus gives, and the one of a histogram's buckets.
+# Labels that Prometheus adds, and that of a histogram's buckets.
 GIVEN = {"instance", "job", "le"}
 
 
-def test_panels_have_ids_of_their_own_and_a_title_and_do_not_overlap() -> None:
+def test_panels_have_unique_ids_and_a_title_and_do_not_overlap() -> None:
     ids = [panel["id"] for panel in PANELS]
     assert len(set(ids)) == len(ids)
     assert all(panel["title"] for panel in PANELS)
-    taken: set[tuple[int, int]] = set()
+    used_cells: set[tuple[int, int]] = set()
     for panel in PANELS:
-        place = panel["gridPos"]
+        position = panel["gridPos"]
         cells = {
             (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
+            for x in range(position["x"], position["x"] + position["w"])
+            for y in range(position["y"], position["y"] + position["h"])
         }
-        assert not cells & taken, panel["title"]
-        assert place["x"] + place["w"] <= 24
-        taken |= cells
+        assert not cells & used_cells, panel["title"]
+        assert position["x"] + position["w"] <= 24
+        used_cells |= cells
 
 
 def test_the_dashboard_has_the_rows_for_operations() -> None:
@@ -56,7 +56,7 @@ def test_the_dashboard_has_the_rows_for_operations() -> None:
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_an_expression_uses_only_metrics_of_the_catalogue_with_labels_that_they_have(expression: str) -> None:
+def test_an_expression_uses_only_metrics_and_labels_of_the_catalogue(expression: str) -> None:
     assert metric_names(expression)
     assert metric_names(expression) <= exposed()
     labels = {metric.name: {*metric.labels, *GIVEN} for metric in CATALOGUE}
@@ -64,7 +64,7 @@ def test_an_expression_uses_only_metrics_of_the_catalogue_with_labels_that_they_
         assert label in labels[name.removesuffix("_bucket")]
 
 
-def test_legends_name_labels_that_are_there() -> None:
+def test_legends_name_existing_labels() -> None:
     known = {label for metric in CATALOGUE for label in metric.labels} | GIVEN
     for panel in DRAWN:
         for target in panel["targets"]:
@@ -81,20 +81,22 @@ def test_expressions_can_be_parsed(tmp_path: Path) -> None:
         {"record": f"panel:{place}", "expr": expression.replace("$__rate_interval", "5m")}
         for place, expression in enumerate(EXPRESSIONS)
     ]
-    written = tmp_path / "rules.yaml"
-    written.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
-    ran = subprocess.run(
-        ["promtool", "check", "rules", str(written)], capture_output=True, text=True, timeout=60, check=False
+    rules_file = tmp_path / "rules.yaml"
+    rules_file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
+    checked = subprocess.run(
+        ["promtool", "check", "rules", str(rules_file)], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_all_comes_from_the_chosen_data_source_and_nothing_from_elsewhere() -> None:
+def test_all_queries_use_the_chosen_data_source() -> None:
     text = FILE.read_text(encoding="utf-8")
     assert not re.search(r"https?://|//[a-z]", text)
     sources = {source["uid"] for panel in DRAWN for source in (panel["datasource"], *_sources(panel))}
     assert sources == {"${datasource}"}
-    assert {panel["type"] for panel in DRAWN} <= {"timeseries", "stat", "state-timeline", "table"}, "Grafana's own"
+    assert {panel["type"] for panel in DRAWN} <= {"timeseries", "stat", "state-timeline", "table"}, (
+        "only panels that Grafana includes"
+    )
     assert DASHBOARD["links"] == DASHBOARD["annotations"]["list"] == []
     assert DASHBOARD["id"] is None
 
@@ -108,21 +110,21 @@ def test_nodes_shards_and_gateways_can_be_chosen() -> None:
     assert VARIABLES["datasource"]["type"] == "datasource"
     for name in ("instance", "shard", "gateway"):
         variable = VARIABLES[name]
-        found = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
-        assert found is not None
-        assert metric_names(found[1]) <= exposed()
+        definition = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
+        assert definition is not None
+        assert metric_names(definition[1]) <= exposed()
         assert (variable["multi"], variable["includeAll"]) == (True, True)
     used = set(re.findall(r"\$(\w+)", " ".join(EXPRESSIONS))) - {"__rate_interval"}
     assert used == {"instance", "shard", "gateway"}
 
 
-def test_each_expression_keeps_to_what_was_chosen() -> None:
+def test_each_expression_uses_the_chosen_variables() -> None:
     for expression in EXPRESSIONS:
         for selector in re.findall(r"strandline_\w+(\{[^}]*\})?", expression):
             assert 'instance=~"$instance"' in selector or 'instance=~"$gateway"' in selector, expression
 
 
-def test_every_part_of_the_catalogue_is_shown_somewhere() -> None:
-    shown = set().union(*map(metric_names, EXPRESSIONS))
+def test_every_section_of_the_catalogue_is_shown() -> None:
+    used_metrics = set().union(*map(metric_names, EXPRESSIONS))
     for section in SECTIONS:
-        assert any(name.startswith(metric.name) for metric in section.metrics for name in shown), section.title
+        assert any(name.startswith(metric.name) for metric in section.metrics for name in used_metrics), section.title

@@ -52,31 +52,31 @@ def figures(clock: ManualClock) -> FrontFigures:
 # Counting.
 
 
-def ended(figures: FrontFigures, handler: str, code: int, seconds: float) -> None:
+def count_request(figures: FrontFigures, handler: str, code: int, seconds: float) -> None:
     figures.began()
     figures.ended(handler, code, seconds)
 
 
 def test_a_request_counts_for_its_handler_and_code_and_in_the_bucket_of_its_duration(figures: FrontFigures) -> None:
-    ended(figures, "/a", 200, 0.005)
-    ended(figures, "/a", 200, 0.0051)
-    ended(figures, "/a", 503, 61.0)
-    ended(figures, "/b", 200, 0.0)
+    count_request(figures, "/a", 200, 0.005)
+    count_request(figures, "/a", 200, 0.0051)
+    count_request(figures, "/a", 503, 61.0)
+    count_request(figures, "/b", 200, 0.0)
     counts = figures.counts()
     assert counts.requests == {("/a", "200"): 2, ("/a", "503"): 1, ("/b", "200"): 1}
     seconds = counts.seconds["/a"]
-    assert list(seconds.cumulative) == [1] + [2] * (len(BOUNDS_S) - 1), "at most, not below"
+    assert list(seconds.cumulative) == [1] + [2] * (len(BOUNDS_S) - 1), "bounds are inclusive"
     assert (seconds.count, seconds.total) == (3, pytest.approx(61.0101))
     assert list(counts.seconds["/b"].cumulative) == [1] * len(BOUNDS_S)
 
 
-def test_bounds_rise_and_end_before_the_infinite() -> None:
+def test_bounds_are_ascending_and_finite() -> None:
     assert list(BOUNDS_S) == sorted(set(BOUNDS_S))
     assert BOUNDS_S[0] > 0
     assert not math.isinf(BOUNDS_S[-1])
 
 
-def test_what_many_threads_count_is_all_there(figures: FrontFigures) -> None:
+def test_concurrent_counts_are_all_included(figures: FrontFigures) -> None:
     def count(_: int) -> None:
         for _ in range(500):
             figures.began()
@@ -92,10 +92,10 @@ def test_what_many_threads_count_is_all_there(figures: FrontFigures) -> None:
     assert counts.in_flight == 0
 
 
-def test_counts_that_were_taken_do_not_change(figures: FrontFigures) -> None:
-    ended(figures, "/a", 200, 1)
+def test_a_snapshot_of_counts_does_not_change(figures: FrontFigures) -> None:
+    count_request(figures, "/a", 200, 1)
     before = figures.counts()
-    ended(figures, "/a", 200, 1)
+    count_request(figures, "/a", 200, 1)
     figures.count_query("series", "answered")
     assert before.requests == {("/a", "200"): 1}
     assert before.seconds["/a"].count == 1
@@ -116,11 +116,11 @@ async def answer(request: Request) -> AnyResponse:
         case "wrong":
             raise ValueError("wrong")
         case "broken":
-            return StreamedResponse(breaking())
+            return StreamedResponse(broken_body())
     return Response.text("fine")
 
 
-async def breaking() -> AsyncGenerator[bytes, None]:
+async def broken_body() -> AsyncGenerator[bytes, None]:
     yield b"some"
     raise QueryTimedOut("too late")
 
@@ -163,7 +163,7 @@ def test_a_request_that_is_being_answered_is_in_flight_and_its_time_is_counted_a
     assert figures.counts().seconds["/slow"].total == pytest.approx(2)
 
 
-def test_paths_that_clients_make_up_are_one_handler(figures: FrontFigures, clock: ManualClock) -> None:
+def test_unknown_paths_are_one_handler(figures: FrontFigures, clock: ManualClock) -> None:
     async def run() -> None:
         async with served(ROUTES, observer=figures, clock=clock) as serving:
             for number in range(20):
@@ -179,16 +179,16 @@ def test_paths_that_clients_make_up_are_one_handler(figures: FrontFigures, clock
     }
 
 
-def test_a_client_that_does_not_wait_is_counted_as_gone(figures: FrontFigures, clock: ManualClock) -> None:
+def test_a_client_that_disconnects_is_counted_as_such(figures: FrontFigures, clock: ManualClock) -> None:
     async def run() -> None:
         begun = asyncio.Event()
 
-        async def waits(_request: Request) -> Response:
+        async def wait(_request: Request) -> Response:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
 
-        routes = [Route(("GET",), "/slow", waits, Access.READ)]
+        routes = [Route(("GET",), "/slow", wait, Access.READ)]
         async with served(routes, observer=figures, clock=clock) as serving:
             task = asyncio.create_task(serving.get("/slow"))
             await begun.wait()
@@ -200,13 +200,13 @@ def test_a_client_that_does_not_wait_is_counted_as_gone(figures: FrontFigures, c
     assert figures.counts().requests == {("/slow", "499"): 1}
 
 
-# Questions.
+# Requests to shards.
 
 
 TWO_KEYS = KeyBytes(np.array([0, 1, 2], dtype=np.int64), np.zeros(2, dtype=np.uint8))
 
 
-class Answering:
+class FixedAnswer:
     """Requests that all get the same answer."""
 
     def __init__(self, answer: Any) -> None:
@@ -216,31 +216,31 @@ class Answering:
         if name == "unserved":
             return tuple
 
-        async def answered(_ask: Any, _scope: QueryScope) -> Any:
+        async def answer_request(_request: Any, _scope: QueryScope) -> Any:
             if isinstance(self._answer, BaseException):
                 raise self._answer
             return self._answer
 
-        return answered
+        return answer_request
 
 
-def ask_once(figures: FrontFigures, answer: Any, name: str = "samples") -> Any:
-    queries: Any = CountedQueries(Answering(answer), figures)  # type: ignore[arg-type]  # answers to anything
+def request_once(figures: FrontFigures, answer: Any, name: str = "samples") -> Any:
+    queries: Any = CountedQueries(FixedAnswer(answer), figures)  # type: ignore[arg-type]  # answers to anything
     return in_loop(getattr(queries, name)(None, QueryScope(1, AnswerMemory(0).lease())))
 
 
 def test_series_and_samples_of_an_answer_are_counted(figures: FrontFigures) -> None:
     times = np.arange(5, dtype=np.int64)
     samples = SamplesAnswer(TWO_KEYS, np.array([0, 2, 5], dtype=np.int64), times, times.astype(np.float64))
-    assert ask_once(figures, samples) is samples
-    ask_once(figures, SeriesAnswer(TWO_KEYS, more=False), "series")
+    assert request_once(figures, samples) is samples
+    request_once(figures, SeriesAnswer(TWO_KEYS, more=False), "series")
     counts = figures.counts()
     assert counts.queries == {("samples", "answered"): 1, ("series", "answered"): 1}
     assert (counts.series, counts.samples) == (4, 5)
 
 
 @pytest.mark.parametrize(
-    ("name", "ask"),
+    ("name", "kind"),
     [
         ("series", "series"),
         ("label_names", "label-names"),
@@ -250,15 +250,15 @@ def test_series_and_samples_of_an_answer_are_counted(figures: FrontFigures) -> N
         ("buckets", "buckets"),
     ],
 )
-def test_each_question_is_counted_by_its_name(figures: FrontFigures, name: str, ask: str) -> None:
-    ask_once(figures, BucketsAnswer(()), name)
-    assert figures.counts().queries == {(ask, "answered"): 1}
+def test_each_request_is_counted_by_its_name(figures: FrontFigures, name: str, kind: str) -> None:
+    request_once(figures, BucketsAnswer(()), name)
+    assert figures.counts().queries == {(kind, "answered"): 1}
 
 
-def test_an_answer_with_a_warning_is_counted_apart(figures: FrontFigures) -> None:
-    nothing = np.empty(0, dtype=np.int64)
-    terms = TermsAnswer(nothing, np.empty(0, dtype=np.uint8), nothing, more=False, warnings=("shard 1 recovers",))
-    ask_once(figures, terms, "label_names")
+def test_an_answer_with_a_warning_is_counted_separately(figures: FrontFigures) -> None:
+    empty = np.empty(0, dtype=np.int64)
+    terms = TermsAnswer(empty, np.empty(0, dtype=np.uint8), empty, more=False, warnings=("shard 1 recovers",))
+    request_once(figures, terms, "label_names")
     assert figures.counts().queries == {("label-names", "warned"): 1}
 
 
@@ -267,12 +267,12 @@ def test_partitions_of_other_nodes_are_no_warning_of_this_one(figures: FrontFigu
     queries = FakeQueries(warnings=elsewhere)
     queries.unserved_partitions = elsewhere
     counted = CountedQueries(queries, figures)
-    scope, ask = QueryScope(1, AnswerMemory(0).lease()), LabelNamesRequest((), None, 10)
-    in_loop(counted.label_names(ask, scope))
+    scope, request = QueryScope(1, AnswerMemory(0).lease()), LabelNamesRequest((), None, 10)
+    in_loop(counted.label_names(request, scope))
     assert figures.counts().queries == {("label-names", "answered"): 1}
     assert counted.unserved() == elsewhere
     queries.warnings = ("shard 0 recovers", *elsewhere)
-    in_loop(counted.label_names(ask, scope))
+    in_loop(counted.label_names(request, scope))
     assert figures.counts().queries == {("label-names", "answered"): 1, ("label-names", "warned"): 1}
 
 
@@ -290,21 +290,21 @@ def test_partitions_of_other_nodes_are_no_warning_of_this_one(figures: FrontFigu
         (ValueError("wrong"), "failed"),
     ],
 )
-def test_what_went_wrong_is_counted_and_raised(figures: FrontFigures, error: BaseException, outcome: str) -> None:
+def test_an_error_is_counted_and_raised(figures: FrontFigures, error: BaseException, outcome: str) -> None:
     with pytest.raises(type(error)) as raised:
-        ask_once(figures, error)
+        request_once(figures, error)
     assert raised.value is error
     assert figures.counts().queries == {("samples", outcome): 1}
 
 
-def test_a_list_that_was_kept_is_counted_without_a_question(figures: FrontFigures) -> None:
-    within = FakeQueries()
-    queries = CountedQueries(within, figures)
+def test_a_cached_list_is_counted_without_a_request(figures: FrontFigures) -> None:
+    queries_of_shards = FakeQueries()
+    queries = CountedQueries(queries_of_shards, figures)
     queries.answered_from_cache(LabelNamesRequest((), None, 10))
     queries.answered_from_cache(LabelValuesRequest("job", (), None, 10))
     queries.answered_from_cache(LabelValuesRequest("instance", (), None, 10))
     assert figures.counts().queries == {("label-names", "kept"): 1, ("label-values", "kept"): 2}
-    assert len(within.cached_answers) == 3
+    assert len(queries_of_shards.cached_answers) == 3
 
 
 def test_the_version_of_lists_is_that_of_the_shards(figures: FrontFigures) -> None:
@@ -317,7 +317,7 @@ def test_the_memory_of_answers_is_as_of_the_scrape(clock: ManualClock) -> None:
     memory = AnswerMemory(100)
     figures = FrontFigures(clock, memory)
 
-    def told() -> tuple[float, float]:
+    def memory_metrics() -> tuple[float, float]:
         families = {family.name: family for family in node_families(NodeState(), 0.0, figures, None, clock.now_ms())}
         names = ("strandline_answer_memory_bytes", "strandline_answer_memory_limit_bytes")
         used, limit = (families[name].samples[0].value for name in names)
@@ -325,7 +325,7 @@ def test_the_memory_of_answers_is_as_of_the_scrape(clock: ManualClock) -> None:
 
     lease = memory.lease()
     lease.grow(70)
-    assert told() == (70, 100)
+    assert memory_metrics() == (70, 100)
     lease.release()
     memory.limit = 50
-    assert told() == (0, 50)
+    assert memory_metrics() == (0, 50)

@@ -43,7 +43,7 @@ KEPT = 30 * 24 * HOUR
 
 
 class Opener:
-    """Opens a world's dataset, counts this, and may fail."""
+    """Opens a world's dataset, counts the calls, and may fail."""
 
     def __init__(self, world: World, *others: World) -> None:
         self.world, self.topic = world, MemoryTopic(world, *others, retention_ms=KEPT)
@@ -71,12 +71,12 @@ class Opener:
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A shard that has stored two hours."""
-    with closing(World(tmp_path)) as made:
-        made.start()
+    with closing(World(tmp_path)) as started:
+        started.start()
         for hour in range(2):
-            produce_everywhere(made, str(hour))
-            made.pass_hours(1)
-        yield made
+            produce_everywhere(started, str(hour))
+            started.pass_hours(1)
+        yield started
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def opener(world: World) -> Opener:
 
 @pytest.fixture
 def watch(opener: Opener, world: World) -> Iterator[ReadinessWatch]:
-    with closing(ReadinessWatch(opener, world.clock)) as made:
-        yield made
+    with closing(ReadinessWatch(opener, world.clock)) as started:
+        yield started
 
 
 def manifest_reads(world: World) -> list[Any]:
@@ -95,15 +95,15 @@ def manifest_reads(world: World) -> list[Any]:
     firsts: list[Any] = []
     read = world.sqlite.manifest
 
-    def noted(shard: ShardId, *, first: int | None = None) -> Any:
+    def record(shard: ShardId, *, first: int | None = None) -> Any:
         firsts.append(first)
         return read(shard, first=first)
 
-    world.sqlite.manifest = noted  # type: ignore[method-assign]
+    world.sqlite.manifest = record  # type: ignore[method-assign]
     return firsts
 
 
-def test_before_the_first_look_nothing_is_known(watch: ReadinessWatch, opener: Opener) -> None:
+def test_before_the_first_poll_readiness_is_unknown(watch: ReadinessWatch, opener: Opener) -> None:
     figures = watch.figures()
     assert (figures.looked_at, figures.newest_ready_hour, figures.partitions, figures.failures) == (None, None, (), 0)
     assert opener.opened == 0, "a node starts without the store"
@@ -115,8 +115,8 @@ def test_a_poll_finds_the_newest_ready_hour_and_how_far_each_partition_is_stored
     watch.poll()
     figures = watch.figures()
     assert (figures.looked_at, figures.newest_ready_hour) == (world.clock.now_ms(), FIRST + 1)
-    (one,) = figures.partitions
-    assert (one.shard, one.reached_bucket, one.stored_until) == (0, FIRST + 1, (FIRST + 2) * HOUR)
+    (partition,) = figures.partitions
+    assert (partition.shard, partition.reached_bucket, partition.stored_until) == (0, FIRST + 1, (FIRST + 2) * HOUR)
     assert (figures.flush_interval, figures.kafka_retention) == (HOUR, KEPT)
 
 
@@ -128,35 +128,35 @@ def test_polls_follow_the_shard_and_read_only_the_rows_they_need(watch: Readines
         world.pass_hours(1)
         watch.poll()
         assert watch.figures().newest_ready_hour == FIRST + 1 + passed
-    assert len(firsts) == 5, "one read a look"
+    assert len(firsts) == 5, "one read per poll"
     assert None not in firsts
     assert firsts == sorted(firsts)
     assert firsts[-1] >= FIRST + 3
 
 
 def test_a_poll_gives_the_same_result_as_complete_manifests(tmp_path: Path) -> None:
-    """With buckets of 15 minutes, an hour only becomes ready with some of them."""
+    """With buckets of 15 minutes, not every bucket makes an hour ready."""
     policy = BucketPolicy(flush_interval=HOUR // 4, retention=5 * HOUR, margin=6 * HOUR, stale_after=HOUR)
     with closing(World(tmp_path, policy=policy, grace=GRACE)) as world:
         world.start()
         opener = Opener(world)
         with closing(ReadinessWatch(opener, world.clock)) as watch:
-            seen = set()
+            ready_hours = set()
             for step in range(30):
                 produce_everywhere(world, str(step % 3))
                 world.pass_time(HOUR // 8)
                 world.settle()
                 watch.poll()
-                whole = opener.deployment().stored(opener.topic.now())
+                complete = opener.deployment().stored(opener.topic.now())
                 figures = watch.figures()
-                assert figures.newest_ready_hour == newest_ready_hour(whole)
-                assert figures.partitions == partition_progress(whole, world.clock.now_ms())
-                seen.add(figures.newest_ready_hour)
-            assert len(seen) >= 4
+                assert figures.newest_ready_hour == newest_ready_hour(complete)
+                assert figures.partitions == partition_progress(complete, world.clock.now_ms())
+                ready_hours.add(figures.newest_ready_hour)
+            assert len(ready_hours) >= 4
 
 
 def test_losses_one_after_another_do_not_hide_the_newest_ready_hour(watch: ReadinessWatch, world: World) -> None:
-    """Each of them closes a bucket, and none of these completes its hour."""
+    """Each loss closes a bucket that does not complete its hour."""
     for _ in range(6):
         watch.poll()
         assert watch.figures().newest_ready_hour == FIRST + 1
@@ -167,7 +167,7 @@ def test_losses_one_after_another_do_not_hide_the_newest_ready_hour(watch: Readi
         world.log.delete_before(end)
         world.start(accepted=Accepted(loss_to=end))
         world.settle()
-    # All that came since the first loss is in the bucket behind the last one.
+    # All records since the first loss are in the bucket after the last one.
     world.pass_hours(7)
     watch.poll()
     assert watch.figures().newest_ready_hour == FIRST + 8
@@ -212,43 +212,43 @@ def test_while_a_partition_was_never_read_no_hour_is_ready(tmp_path: Path, world
         watch.poll()
         figures = watch.figures()
         assert figures.newest_ready_hour is None
-        assert [one.stored_until for one in figures.partitions] == [(FIRST + 2) * HOUR, None]
+        assert [partition.stored_until for partition in figures.partitions] == [(FIRST + 2) * HOUR, None]
 
 
-def test_a_look_that_fails_is_counted_and_leaves_what_was_known(watch: ReadinessWatch, world: World) -> None:
+def test_a_failed_poll_is_counted_and_keeps_the_previous_result(watch: ReadinessWatch, world: World) -> None:
     watch.poll()
-    known = watch.figures()
+    previous = watch.figures()
 
-    def away(call: StoreCall) -> None:
+    def fail_manifest(call: StoreCall) -> None:
         if call.name == "manifest":
             raise StoreUnavailable("the store is not there")
 
-    world.store.before = away
+    world.store.before = fail_manifest
     world.pass_time(30_000)
     with capture_logs() as logs:
         watch.poll()
         watch.poll()
-    assert watch.figures() == replace(known, failures=2)
-    assert [log["log_level"] for log in logs] == ["warning"], "once, not every time"
-    world.store.before = no_fault
+    assert watch.figures() == replace(previous, failures=2)
+    assert [log["log_level"] for log in logs] == ["warning"], "it is logged once"
+    world.store.before = quietly
     watch.poll()
     assert watch.figures().looked_at == world.clock.now_ms()
     assert watch.figures().failures == 2
 
 
 def test_an_unexpected_error_does_not_end_the_watch(watch: ReadinessWatch, world: World) -> None:
-    def broken(_call: StoreCall) -> None:
+    def fail(_call: StoreCall) -> None:
         raise KeyError("a bug")
 
     watch.poll()
-    world.store.before = broken
+    world.store.before = fail
     with capture_logs() as logs:
         watch.poll()
     assert [log["log_level"] for log in logs] == ["error"]
     assert watch.figures().failures == 1
 
 
-def test_a_dataset_that_is_not_there_yet_is_opened_once_it_is(watch: ReadinessWatch, opener: Opener) -> None:
+def test_a_missing_dataset_is_opened_once_it_exists(watch: ReadinessWatch, opener: Opener) -> None:
     opener.failing = NoSuchDataset("no shard was ever started")
     watch.poll()
     assert (watch.figures().failures, watch.figures().looked_at) == (1, None)
@@ -267,7 +267,9 @@ def test_a_request_uses_the_current_manifests(watch: ReadinessWatch, world: Worl
     produce_everywhere(world)
     world.pass_hours(1)
     assert watch.check_ready(hour).ready
-    assert [one.verdict for one in watch.hours(FIRST, FIRST + 3)] == [Verdict.READY] * 3 + [Verdict.NOT_READY]
+    assert [readiness.verdict for readiness in watch.hours(FIRST, FIRST + 3)] == [Verdict.READY] * 3 + [
+        Verdict.NOT_READY
+    ]
     assert watch.figures().looked_at is None
 
 
@@ -281,18 +283,18 @@ def test_a_request_reports_why_readiness_is_unknown(watch: ReadinessWatch, opene
         watch.check_ready(Period(FIRST))
 
 
-def test_a_thread_looks_until_the_end(opener: Opener, world: World) -> None:
-    looked, again = threading.Event(), threading.Event()
+def test_a_thread_polls_until_it_is_closed(opener: Opener, world: World) -> None:
+    first_poll, second_poll = threading.Event(), threading.Event()
 
-    def noted(call: StoreCall) -> None:
+    def record(call: StoreCall) -> None:
         if call.name == "manifest":
-            (again if looked.is_set() else looked).set()
+            (second_poll if first_poll.is_set() else first_poll).set()
 
-    world.store.after = noted
+    world.store.after = record
     watch = ReadinessWatch(opener, world.clock, interval_s=0.001)
     watch.start()
-    assert looked.wait(60)
-    assert again.wait(60), "and again"
+    assert first_poll.wait(60)
+    assert second_poll.wait(60)
     watch.close()
     assert "readiness" not in {thread.name for thread in threading.enumerate()}
     assert watch.figures().newest_ready_hour == FIRST + 1

@@ -34,7 +34,7 @@ from support.shard_world import World, produce_everywhere
 pytestmark = pytest.mark.unit
 
 OPENMETRICS = "application/openmetrics-text"
-# What Debian's Prometheus sends.
+# The Accept header of Debian's Prometheus.
 PROMETHEUS = f"{OPENMETRICS};version=1.0.0,{OPENMETRICS};version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 
 
@@ -66,7 +66,7 @@ def test_a_scrape_gets_the_text_format_with_its_version() -> None:
 
 
 @pytest.mark.parametrize("accept", [OPENMETRICS, PROMETHEUS, f"text/html, {OPENMETRICS.upper()} ;version=nonsense"])
-def test_a_scraper_that_names_openmetrics_gets_that(accept: str) -> None:
+def test_a_scraper_that_accepts_openmetrics_gets_it(accept: str) -> None:
     code, headers, body = get(metrics_routes(collect), "/metrics", {"Accept": accept})
     assert code == 200
     assert headers["Content-Type"].startswith(f"{OPENMETRICS}; version=1.0.0")
@@ -76,32 +76,32 @@ def test_a_scraper_that_names_openmetrics_gets_that(accept: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/plain;version=abc", ",;=,", "application/json"])
-def test_any_other_gets_the_text_format(accept: str) -> None:
+def test_any_other_scraper_gets_the_text_format(accept: str) -> None:
     assert expose(collect(), accept).content_type.startswith("text/plain; version=0.0.4")
 
 
 def test_each_scrape_collects_again() -> None:
-    seen = []
+    scrapes = []
 
     def counting() -> Any:
-        seen.append(1)
+        scrapes.append(1)
         return collect()
 
     routes = metrics_routes(counting)
-    assert seen == []
+    assert scrapes == []
     get(routes, "/metrics")
     get(routes, "/metrics")
-    assert len(seen) == 2
+    assert len(scrapes) == 2
     assert [route.access for route in routes] == [Access.READ]
 
 
 def test_values_of_labels_are_escaped() -> None:
     metric = gauge("strandline_named", "Named.", "Nothing.", labels=("shard",))
     families = Families([metric])
-    nasty = 'a"b\\c\nd{}'
-    families.put(metric, 1, nasty)
+    special = 'a"b\\c\nd{}'
+    families.put(metric, 1, special)
     (family,) = text_string_to_metric_families(expose(families.all()).body.decode())
-    assert [sample.labels for sample in family.samples] == [{"shard": nasty}]
+    assert [sample.labels for sample in family.samples] == [{"shard": special}]
 
 
 # Readiness.
@@ -113,12 +113,12 @@ HOURS = ["1970-02-11T16", "1970-02-11T17", "1970-02-11T18"]
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A shard that has stored two hours."""
-    with closing(World(tmp_path)) as made:
-        made.start()
+    with closing(World(tmp_path)) as started:
+        started.start()
         for hour in range(2):
-            produce_everywhere(made, str(hour))
-            made.pass_hours(1)
-        yield made
+            produce_everywhere(started, str(hour))
+            started.pass_hours(1)
+        yield started
 
 
 @pytest.fixture
@@ -151,14 +151,14 @@ def test_an_hour_or_a_day_has_the_same_json_as_the_command(
 ) -> None:
     code, headers, body = get(routes, f"/api/v1/strandline/ready?period={period}")
     assert (code, headers["Content-Type"]) == (200, "application/json")
-    told = orjson.loads(body)
-    assert (told["status"], told["data"]["ready"]) == ("success", ready)
-    assert told["data"] == json_value(check_ready(deployment, parse_period(period)))
+    document = orjson.loads(body)
+    assert (document["status"], document["data"]["ready"]) == ("success", ready)
+    assert document["data"] == json_value(check_ready(deployment, parse_period(period)))
     assert [route.access for route in routes] == [Access.READ]
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "expected"),
     [
         ("", 'the parameter "period" is missing'),
         ("?period=", 'the parameter "period" is missing'),
@@ -168,11 +168,13 @@ def test_an_hour_or_a_day_has_the_same_json_as_the_command(
         ("?period=" + "9" * 5_000, "neither an hour nor a day"),
     ],
 )
-def test_an_invalid_period_is_refused_with_the_valid_formats(routes: tuple[Route, ...], query: str, said: str) -> None:
+def test_an_invalid_period_is_refused_with_the_valid_formats(
+    routes: tuple[Route, ...], query: str, expected: str
+) -> None:
     code, _, body = get(routes, f"/api/v1/strandline/ready{query}")
-    told = orjson.loads(body)
-    assert (code, told["status"], told["errorType"]) == (400, "error", "bad_data")
-    assert said in told["error"]
+    document = orjson.loads(body)
+    assert (code, document["status"], document["errorType"]) == (400, "error", "bad_data")
+    assert expected in document["error"]
     assert len(body) < 500
 
 

@@ -29,7 +29,7 @@ from support.full_figures import (
 pytestmark = pytest.mark.unit
 
 
-class Told:
+class ExposedValues:
     """Looks up exposed values."""
 
     def __init__(self, *statuses: ShardProcessStatus, readiness: ReadinessFigures | None = None) -> None:
@@ -49,8 +49,8 @@ class Told:
     def by(self, name: str, label: str) -> Mapping[str, float]:
         return {
             dict(labels)[label]: value
-            for (named, labels), value in self._values.items()
-            if named == name and dict(labels).get("shard", "0") == "0"
+            for (metric, labels), value in self._values.items()
+            if metric == name and dict(labels).get("shard", "0") == "0"
         }
 
     def names_of(self, shard: str) -> set[str]:
@@ -61,7 +61,7 @@ def with_status(status: Status) -> ShardProcessStatus:
     return replace(full_shard_status(), report=replace(full_report(), status=status))
 
 
-# Each figure is the one that its name says: no two in the report have the same value.
+# No two figures in the report have the same value, so that no metric can be confused with another.
 
 
 @pytest.mark.parametrize(
@@ -136,18 +136,22 @@ def with_status(status: Status) -> ShardProcessStatus:
     ],
 )
 def test_a_value_is_exposed_under_its_name(name: str, value: float) -> None:
-    assert Told(full_shard_status()).of_shard(name) == pytest.approx(value)
+    assert ExposedValues(full_shard_status()).of_shard(name) == pytest.approx(value)
 
 
 def test_values_with_labels_are_exposed_by_label() -> None:
-    told = Told(full_shard_status())
-    assert told.by("strandline_dropped_series_total", "reason") == {"no-labels": 111, "too-many-labels": 112}
-    assert told.by("strandline_dropped_samples_total", "reason") == {"too-old": 108, "too-far-ahead": 109}
-    assert told.by("strandline_skipped_entries_total", "kind") == {"histogram": 113, "exemplar": 114, "metadata": 115}
-    assert told.by("strandline_result_cache_fragments_total", "outcome") == {"hit": 161, "partial": 162, "miss": 163}
-    assert told.by("strandline_replay_jobs", "state") == {"pending": 3, "leased": 2, "done": 4, "failed": 1}
-    assert told.by("strandline_shard_stage_cpu_seconds_total", "stage")["consume"] == 0.125
-    assert told.by("strandline_start_phase_seconds", "phase") == {
+    exposed = ExposedValues(full_shard_status())
+    assert exposed.by("strandline_dropped_series_total", "reason") == {"no-labels": 111, "too-many-labels": 112}
+    assert exposed.by("strandline_dropped_samples_total", "reason") == {"too-old": 108, "too-far-ahead": 109}
+    assert exposed.by("strandline_skipped_entries_total", "kind") == {
+        "histogram": 113,
+        "exemplar": 114,
+        "metadata": 115,
+    }
+    assert exposed.by("strandline_result_cache_fragments_total", "outcome") == {"hit": 161, "partial": 162, "miss": 163}
+    assert exposed.by("strandline_replay_jobs", "state") == {"pending": 3, "leased": 2, "done": 4, "failed": 1}
+    assert exposed.by("strandline_shard_stage_cpu_seconds_total", "stage")["consume"] == 0.125
+    assert exposed.by("strandline_start_phase_seconds", "phase") == {
         "acquiring": 2,
         "recovering-index": 38,
         "replaying": 60,
@@ -155,44 +159,44 @@ def test_values_with_labels_are_exposed_by_label() -> None:
 
 
 def test_a_shard_is_in_one_phase_and_its_process_in_one_state() -> None:
-    told = Told(full_shard_status())
-    phases = told.by("strandline_phase", "phase")
+    exposed = ExposedValues(full_shard_status())
+    phases = exposed.by("strandline_phase", "phase")
     assert set(phases) == {phase.value for phase in Phase}
     assert [phase for phase, value in phases.items() if value] == ["replaying"]
-    states = told.by("strandline_shard_process_state", "state")
+    states = exposed.by("strandline_shard_process_state", "state")
     assert set(states) == {state.value for state in ProcessState}
     assert [state for state, value in states.items() if value] == ["running"]
 
 
 def test_a_shard_that_is_down_only_exposes_its_state() -> None:
     down = ShardProcessStatus(0, ProcessState.DOWN, restarts=5, exit_code=1, reason="the disk is full")
-    told = Told(down)
-    assert told.names_of("0") == {
+    exposed = ExposedValues(down)
+    assert exposed.names_of("0") == {
         "strandline_shard_up",
         "strandline_shard_process_state",
         "strandline_shard_restarts_total",
         "strandline_phase",
     }
-    assert told.of_shard("strandline_shard_up") == 0
-    assert told.of_shard("strandline_shard_process_state", state="down") == 1
-    assert sum(told.by("strandline_phase", "phase").values()) == 0
-    assert (told.value("strandline_shards"), told.value("strandline_active_shards")) == (1, 0)
+    assert exposed.of_shard("strandline_shard_up") == 0
+    assert exposed.of_shard("strandline_shard_process_state", state="down") == 1
+    assert sum(exposed.by("strandline_phase", "phase").values()) == 0
+    assert (exposed.value("strandline_shards"), exposed.value("strandline_active_shards")) == (1, 0)
 
 
 def test_before_the_index_is_loaded_its_metrics_are_missing() -> None:
     starting = replace(full_shard_status(), report=ShardReport(full_status(), PROCESS, reported_at=NOW))
-    told = Told(starting)
+    exposed = ExposedValues(starting)
     for name in ("keys", "live_keys", "buffer_samples", "unstored_buckets", "checkpoint_offset", "manifest_rows"):
-        assert told.of_shard(f"strandline_{name}") is None
-    assert told.of_shard("strandline_oldest_unstored_bucket_age_seconds") is None
-    assert told.of_shard("strandline_shard_up") == 1
-    assert told.of_shard("strandline_phase_progress_ratio") == 0.25
-    assert told.of_shard("strandline_keys_limit") == 0
+        assert exposed.of_shard(f"strandline_{name}") is None
+    assert exposed.of_shard("strandline_oldest_unstored_bucket_age_seconds") is None
+    assert exposed.of_shard("strandline_shard_up") == 1
+    assert exposed.of_shard("strandline_phase_progress_ratio") == 0.25
+    assert exposed.of_shard("strandline_keys_limit") == 0
 
 
 def test_unknown_values_are_missing_and_never_zero() -> None:
     status = Status(phase=Phase.ACTIVE)
-    told = Told(
+    exposed = ExposedValues(
         replace(
             full_shard_status(),
             report=replace(full_report(), status=status, position=None, checkpoint=-1, open_bucket=None),
@@ -213,48 +217,50 @@ def test_unknown_values_are_missing_and_never_zero() -> None:
         "phase_time_left_seconds",
         "retention_margin_seconds",
     ):
-        assert told.of_shard(f"strandline_{name}") is None, name
+        assert exposed.of_shard(f"strandline_{name}") is None, name
 
 
-def test_a_shard_with_all_stored_has_no_unstored_age_and_no_jobs() -> None:
-    told = Told(active_shard_status())
-    assert told.of_shard("strandline_oldest_unstored_bucket_age_seconds") == 0
-    assert set(told.by("strandline_replay_jobs", "state").values()) == {0}
-    assert told.of_shard("strandline_lag_seconds") == 0
-    assert told.of_shard("strandline_held_back_offsets") == 0
-    assert told.of_shard("strandline_open_transaction_seconds") == 0
-    assert told.value("strandline_active_shards") == 1
+def test_a_shard_without_unstored_data_has_no_unstored_age_and_no_jobs() -> None:
+    exposed = ExposedValues(active_shard_status())
+    assert exposed.of_shard("strandline_oldest_unstored_bucket_age_seconds") == 0
+    assert set(exposed.by("strandline_replay_jobs", "state").values()) == {0}
+    assert exposed.of_shard("strandline_lag_seconds") == 0
+    assert exposed.of_shard("strandline_held_back_offsets") == 0
+    assert exposed.of_shard("strandline_open_transaction_seconds") == 0
+    assert exposed.value("strandline_active_shards") == 1
 
 
 def test_each_shard_has_its_own_series() -> None:
-    told = Told(full_shard_status(0), active_shard_status(7))
-    assert told.names_of("7") >= told.names_of("0") - {
+    exposed = ExposedValues(full_shard_status(0), active_shard_status(7))
+    assert exposed.names_of("7") >= exposed.names_of("0") - {
         "strandline_phase_progress_ratio",
         "strandline_phase_time_left_seconds",
     }
-    assert told.value("strandline_lag_offsets", shard="7") == 0
-    assert told.value("strandline_lag_offsets", shard="0") == 101
-    assert (told.value("strandline_shards"), told.value("strandline_active_shards")) == (2, 1)
+    assert exposed.value("strandline_lag_offsets", shard="7") == 0
+    assert exposed.value("strandline_lag_offsets", shard="0") == 101
+    assert (exposed.value("strandline_shards"), exposed.value("strandline_active_shards")) == (2, 1)
 
 
 # Lag in seconds.
 
 
-def test_the_lag_in_seconds_is_for_how_long_records_have_waited() -> None:
-    def told(status: Status, behind_s: float | None) -> float | None:
+def test_the_lag_in_seconds_is_the_age_of_unread_records() -> None:
+    def lag_of(status: Status, behind_s: float | None) -> float | None:
         return lag_seconds(ShardReport(status, PROCESS, behind_s=behind_s), NOW)
 
     newest = Counters(newest_record_at=NOW - 90_000)
-    assert told(Status(lag=0, counters=newest), 0.0) == 0, "an idle partition has no lag, however old its newest record"
-    assert told(Status(lag=0, counters=newest), 72.5) == 72.5, "records behind an open transaction count"
-    assert told(Status(lag=None, counters=newest), None) is None, "while Kafka does not answer it is unknown"
-    assert told(Status(lag=5, counters=newest), None) == 90, "a start that reads: the newest record counts"
-    assert told(Status(lag=5), None) is None, "nothing was read yet"
+    assert lag_of(Status(lag=0, counters=newest), 0.0) == 0, (
+        "an idle partition has no lag, however old its newest record"
+    )
+    assert lag_of(Status(lag=0, counters=newest), 72.5) == 72.5, "records behind an open transaction count"
+    assert lag_of(Status(lag=None, counters=newest), None) is None, "it is unknown while Kafka does not answer"
+    assert lag_of(Status(lag=5, counters=newest), None) == 90, "during the start, the newest record counts"
+    assert lag_of(Status(lag=5), None) is None, "no record was read yet"
     ahead = Status(lag=5, counters=Counters(newest_record_at=NOW + 5_000))
-    assert told(ahead, None) == 0, "a producer's clock may be fast"
+    assert lag_of(ahead, None) == 0, "a producer's clock may be fast"
 
 
-# How long a start took.
+# The duration of a start.
 
 
 def test_finished_phases_keep_their_duration_and_active_is_not_included() -> None:
@@ -262,9 +268,9 @@ def test_finished_phases_keep_their_duration_and_active_is_not_included() -> Non
     for phase, at in ((Phase.ACQUIRING, 0), (Phase.RECOVERING_INDEX, 2_000), (Phase.CATCHING_UP, 5_000)):
         status.enter(phase, at)
     status.enter(Phase.ACTIVE, 9_000)
-    took = {Phase.ACQUIRING: 2.0, Phase.RECOVERING_INDEX: 3.0, Phase.CATCHING_UP: 4.0}
-    assert phase_seconds(status, 10_000) == took
-    assert phase_seconds(status, 10_000_000) == took
+    durations = {Phase.ACQUIRING: 2.0, Phase.RECOVERING_INDEX: 3.0, Phase.CATCHING_UP: 4.0}
+    assert phase_seconds(status, 10_000) == durations
+    assert phase_seconds(status, 10_000_000) == durations
 
 
 def test_of_a_start_that_failed_the_last_phase_has_no_time() -> None:
@@ -291,27 +297,27 @@ def test_phases_that_began_in_one_millisecond_stay_in_their_order() -> None:
 
 
 def test_ages_of_readiness_are_as_of_the_scrape() -> None:
-    told = Told(full_shard_status(), readiness=full_readiness())
+    exposed = ExposedValues(full_shard_status(), readiness=full_readiness())
     hour = NOW // HOUR - 2
-    assert told.value("strandline_newest_ready_hour_end_timestamp_seconds") == (hour + 1) * 3_600
-    assert told.by("strandline_partition_stored_until_timestamp_seconds", "partition") == {
+    assert exposed.value("strandline_newest_ready_hour_end_timestamp_seconds") == (hour + 1) * 3_600
+    assert exposed.by("strandline_partition_stored_until_timestamp_seconds", "partition") == {
         "0": (hour + 1) * 3_600,
         "1": (hour + 2) * 3_600,
     }
-    assert told.value("strandline_partition_behind_seconds", partition="0") == NOW / 1000 - (hour + 1) * 3_600
-    assert told.value("strandline_unread_partitions") == 1
-    assert told.value("strandline_dataset_flush_interval_seconds") == 3_600
-    assert told.value("strandline_topic_retention_seconds") == 86_400
-    assert told.value("strandline_readiness_age_seconds") == 4
-    assert told.value("strandline_readiness_failures_total") == 6
+    assert exposed.value("strandline_partition_behind_seconds", partition="0") == NOW / 1000 - (hour + 1) * 3_600
+    assert exposed.value("strandline_unread_partitions") == 1
+    assert exposed.value("strandline_dataset_flush_interval_seconds") == 3_600
+    assert exposed.value("strandline_topic_retention_seconds") == 86_400
+    assert exposed.value("strandline_readiness_age_seconds") == 4
+    assert exposed.value("strandline_readiness_failures_total") == 6
 
 
 def test_before_the_first_poll_only_failures_of_readiness_are_exposed() -> None:
-    told = Told(full_shard_status(), readiness=ReadinessFigures(failures=2))
-    assert told.value("strandline_readiness_failures_total") == 2
-    assert told.value("strandline_readiness_age_seconds") is None
-    assert told.value("strandline_unread_partitions") is None
-    assert told.value("strandline_newest_ready_hour_end_timestamp_seconds") is None
+    exposed = ExposedValues(full_shard_status(), readiness=ReadinessFigures(failures=2))
+    assert exposed.value("strandline_readiness_failures_total") == 2
+    assert exposed.value("strandline_readiness_age_seconds") is None
+    assert exposed.value("strandline_unread_partitions") is None
+    assert exposed.value("strandline_newest_ready_hour_end_timestamp_seconds") is None
 
 
 # Families.
@@ -328,15 +334,15 @@ def test_only_metrics_of_the_catalogue_and_only_with_all_their_labels_can_be_put
 
 
 def test_the_supervisor_and_its_other_processes_are_exposed() -> None:
-    told = Told()
-    assert told.value("strandline_supervisor_cpu_seconds_total") == 215.5
-    assert told.value("strandline_supervisor_resident_memory_bytes") == 216_000
-    assert told.value("strandline_supervisor_state_age_seconds") == 0.5
-    assert told.value("strandline_start_timestamp_seconds") == (NOW - 213_000) / 1000
-    assert told.value("strandline_watchdog_feeds_total") == 214
-    assert told.by("strandline_process_restarts_total", "process") == {"front": 211, "worker": 212}
+    exposed = ExposedValues()
+    assert exposed.value("strandline_supervisor_cpu_seconds_total") == 215.5
+    assert exposed.value("strandline_supervisor_resident_memory_bytes") == 216_000
+    assert exposed.value("strandline_supervisor_state_age_seconds") == 0.5
+    assert exposed.value("strandline_start_timestamp_seconds") == (NOW - 213_000) / 1000
+    assert exposed.value("strandline_watchdog_feeds_total") == 214
+    assert exposed.by("strandline_process_restarts_total", "process") == {"front": 211, "worker": 212}
     states = ("starting", "running", "waiting", "down", "stopped")
     for process, expected in (("front", "running"), ("worker", "down")):
         for state in states:
-            found = told.value("strandline_process_state", process=process, state=state)
-            assert found == (state == expected)
+            state_value = exposed.value("strandline_process_state", process=process, state=state)
+            assert state_value == (state == expected)

@@ -23,17 +23,17 @@ def get(assets: Assets, path: str, headers: Mapping[str, str] | None = None) -> 
 
 
 def exchange(assets: Assets, method: str, path: str, headers: Mapping[str, str] | None = None) -> Reply:
-    async def ask() -> Reply:
+    async def send() -> Reply:
         async with served(asset_routes(assets)) as serving:
-            # The path is as it is: a client would decode what need not be encoded.
+            # Already encoded: otherwise the client would decode unreserved characters.
             url = URL(path, encoded=True)
             async with serving.client.request(method, url, headers=headers) as response:
                 return Reply(response.status, response.headers, await response.read())
 
-    return in_loop(ask())
+    return in_loop(send())
 
 
-def test_the_document_names_its_files_and_each_of_them_is_there(assets: Assets) -> None:
+def test_the_document_names_its_files_and_each_of_them_exists(assets: Assets) -> None:
     status, document, headers = get(assets, "/")
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     named = re.findall(rb'(?:href|src)="(/page/[^"]+)"', document)
@@ -42,7 +42,7 @@ def test_the_document_names_its_files_and_each_of_them_is_there(assets: Assets) 
     assert b"{{" not in document
 
 
-def test_every_import_of_a_module_names_a_file_that_is_there(assets: Assets) -> None:
+def test_every_import_of_a_module_names_an_existing_file(assets: Assets) -> None:
     imported = {
         name
         for asset in assets.loaded.values()
@@ -67,21 +67,21 @@ def test_a_browser_that_has_the_file_gets_not_modified(assets: Assets, name: str
     assert get(assets, path, {"If-None-Match": '"another"'})[0] == 200
 
 
-@pytest.mark.parametrize("known", ["*", "W/{tag}", '"another", {tag}', '"another",W/{tag} , "third"'])
-def test_a_browser_may_name_the_files_that_it_has_in_any_way(assets: Assets, known: str) -> None:
+@pytest.mark.parametrize("if_none_match", ["*", "W/{tag}", '"another", {tag}', '"another",W/{tag} , "third"'])
+def test_a_browser_may_send_the_etag_in_any_valid_form(assets: Assets, if_none_match: str) -> None:
     headers = get(assets, "/")[2]
-    status, body, told = get(assets, "/", {"If-None-Match": known.format(tag=headers["ETag"])})
+    status, body, not_modified = get(assets, "/", {"If-None-Match": if_none_match.format(tag=headers["ETag"])})
     assert (status, body) == (304, b"")
-    assert {name: told[name] for name in ("ETag", "Cache-Control", "Content-Security-Policy")} == {
+    assert {name: not_modified[name] for name in ("ETag", "Cache-Control", "Content-Security-Policy")} == {
         name: headers[name] for name in ("ETag", "Cache-Control", "Content-Security-Policy")
     }
-    assert "Content-Type" not in told
+    assert "Content-Type" not in not_modified
 
 
-@pytest.mark.parametrize("known", ["", "{digest}", '"{digest}x"', '"x{digest}"'])
-def test_what_only_looks_like_the_tag_is_another_one(assets: Assets, known: str) -> None:
+@pytest.mark.parametrize("if_none_match", ["", "{digest}", '"{digest}x"', '"x{digest}"'])
+def test_a_similar_etag_is_another_one(assets: Assets, if_none_match: str) -> None:
     digest = get(assets, "/")[2]["ETag"].strip('"')
-    assert get(assets, "/", {"If-None-Match": known.format(digest=digest)})[0] == 200
+    assert get(assets, "/", {"If-None-Match": if_none_match.format(digest=digest)})[0] == 200
 
 
 def test_a_head_of_a_file_has_its_length_and_no_body(assets: Assets) -> None:
@@ -108,7 +108,7 @@ def test_a_file_of_another_version_is_not_found_and_not_cached(assets: Assets, p
     assert headers["Cache-Control"] == "no-store"
 
 
-def test_the_policy_lets_nothing_in_from_elsewhere(assets: Assets) -> None:
+def test_the_content_security_policy_allows_no_other_origin(assets: Assets) -> None:
     assert get(assets, "/")[2]["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
     policy = dict(part.strip().split(" ", 1) for part in CONTENT_SECURITY_POLICY.split(";"))
     assert policy["default-src"] == "'none'"
@@ -125,5 +125,5 @@ def test_no_file_names_another_host_or_reads_text_as_markup(assets: Assets) -> N
         )
 
 
-def test_only_those_who_may_read_get_the_page(assets: Assets) -> None:
+def test_the_page_needs_read_access(assets: Assets) -> None:
     assert {route.access for route in asset_routes(assets)} == {Access.READ}

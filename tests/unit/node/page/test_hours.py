@@ -18,15 +18,15 @@ class CountedHours:
     """Counts its calls, and returns the count as the revision."""
 
     def __init__(self) -> None:
-        self.asked = 0
-        self.trouble: Retryable | None = None
+        self.calls = 0
+        self.error: Retryable | None = None
 
     def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
-        self.asked += 1
-        if self.trouble is not None:
-            raise self.trouble
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
         return tuple(
-            HourReadiness(str(Period(hour)), hour * HOUR, Verdict.READY, self.asked, 0)
+            HourReadiness(str(Period(hour)), hour * HOUR, Verdict.READY, self.calls, 0)
             for hour in range(first, last + 1)
         )
 
@@ -46,16 +46,16 @@ def test_other_hours_are_not_cached() -> None:
     hours = CachedHours(source, ManualClock(), cache_s=5)
     hours.hours(10, 12)
     assert [hour.start for hour in hours.hours(11, 13)] == [11 * HOUR, 12 * HOUR, 13 * HOUR]
-    assert source.asked == 2
+    assert source.calls == 2
 
 
-def test_trouble_is_not_remembered() -> None:
+def test_errors_are_not_cached() -> None:
     source = CountedHours()
     hours = CachedHours(source, ManualClock(), cache_s=5)
-    source.trouble = Retryable("Kafka can't be reached")
+    source.error = Retryable("Kafka can't be reached")
     with pytest.raises(Retryable, match="Kafka"):
         hours.hours(10, 12)
-    source.trouble = None
+    source.error = None
     assert len(hours.hours(10, 12)) == 3
 
 
@@ -67,7 +67,7 @@ def stored_up_to(last: int, *, late: int = 0) -> ManifestRows:
     rows = [row(bucket, 0) for bucket in buckets]
     if late:
         rows[-1] = replace(rows[-1], late=(LateSamples(95, late),))
-    return manifest([beginning(90, 0), *(cut(one, one - 91, one - 90) for one in buckets)], rows)
+    return manifest([beginning(90, 0), *(cut(bucket, bucket - 91, bucket - 90) for bucket in buckets)], rows)
 
 
 def test_hours_in_a_row_have_the_same_readiness_as_single_hours() -> None:

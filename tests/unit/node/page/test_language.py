@@ -14,9 +14,9 @@ pytestmark = pytest.mark.unit
 
 
 def words(name: str) -> dict[str, dict[str, str]]:
-    found = re.search(rb"export const " + name.encode() + rb" = (.*);", language_module())
-    assert found is not None
-    return {word["name"]: word for word in orjson.loads(found[1])}
+    match = re.search(rb"export const " + name.encode() + rb" = (.*);", language_module())
+    assert match is not None
+    return {word["name"]: word for word in orjson.loads(match[1])}
 
 
 def is_accepted(call: str) -> bool:
@@ -27,8 +27,10 @@ def is_accepted(call: str) -> bool:
     return True
 
 
-def test_functions_are_offered_if_the_parser_accepts_them_and_they_find_something() -> None:
-    accepted = {name for name, one in FUNCTIONS.items() if is_accepted(f"{name}()") and not one.is_for_histograms}
+def test_functions_are_offered_if_the_parser_accepts_them_and_they_need_no_histograms() -> None:
+    accepted = {
+        name for name, function in FUNCTIONS.items() if is_accepted(f"{name}()") and not function.is_for_histograms
+    }
     assert words("FUNCTIONS").keys() == accepted
     assert {"rate", "histogram_quantile", "time"} <= accepted
 
@@ -37,7 +39,7 @@ def test_aggregations_are_offered_if_the_parser_accepts_them() -> None:
     assert set(AGGREGATIONS) == {kind.value for kind in AGGREGATORS if is_accepted(f"{kind.value}(up)")}
 
 
-def test_keywords_are_those_of_the_language() -> None:
+def test_keywords_are_a_subset_of_promqls() -> None:
     assert KEYWORDS.keys() <= ALL_KEYWORDS.keys()
 
 
@@ -50,5 +52,5 @@ def test_keywords_are_those_of_the_language() -> None:
         ("time", "()"),
     ],
 )
-def test_a_signature_shows_what_may_be_left_out_or_repeated(name: str, signature: str) -> None:
+def test_a_signature_shows_optional_and_repeated_arguments(name: str, signature: str) -> None:
     assert words("FUNCTIONS")[name]["signature"] == signature

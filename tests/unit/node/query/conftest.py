@@ -1,4 +1,4 @@
-"""A link, with a shard at its other end that answers as the test says; and a shard of a world that answers itself."""
+"""A link to a fake shard whose answers a test defines, and a shard with a real index that answers requests."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,39 +21,39 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(path: Path) -> Iterator[Service]:
-    made = Service(path)
-    yield made
-    made.page.close()
+    created = Service(path)
+    yield created
+    created.page.close()
 
 
 @pytest.fixture
 def server(service: Service, path: Path) -> Iterator[LinkServer]:
-    with LinkServer(path, service, CLOCK) as made:
-        yield made
+    with LinkServer(path, service, CLOCK) as started:
+        yield started
 
 
 @pytest.fixture(params=LOOPS)
 def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
-    """That of production, and Python's own."""
-    with closing(Loop(request.param)) as made:
-        yield made
+    """The event loop of production, and Python's own."""
+    with closing(Loop(request.param)) as created:
+        yield created
 
 
 @pytest.fixture
-def linked(path: Path, loop: Loop) -> Iterator[LinkClient]:
-    with closing(LinkClient(path, loop)) as made:
-        yield made
+def linked(path: Path, loop: Loop) -> Iterator[Linked]:
+    with closing(Linked(path, loop)) as created:
+        yield created
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[LuceneWorld]:
     policy = replace(POLICY, retention=100 * HOUR)
-    with closing(LuceneWorld(tmp_path, policy=policy, series_limit=10_000)) as made:
-        made.start()
-        yield made
+    with closing(LuceneWorld(tmp_path, policy=policy, series_limit=10_000)) as started:
+        started.start()
+        yield started
 
 
 @pytest.fixture
 def answers(world: LuceneWorld) -> Iterator[ShardAnswers]:
-    with closing(ShardAnswers(LiveWorld(world))) as made:
-        yield made
+    with closing(ShardAnswers(LiveWorld(world))) as created:
+        yield created

@@ -1,4 +1,4 @@
-"""How much memory answers may take."""
+"""The limit on the memory of answers."""
 
 import pytest
 
@@ -7,20 +7,20 @@ from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, 
 pytestmark = pytest.mark.unit
 
 
-def test_what_is_leased_counts_until_it_is_released() -> None:
+def test_leased_memory_counts_until_it_is_released() -> None:
     memory = AnswerMemory(100)
-    one, other = memory.lease(), memory.lease()
-    one.grow(60)
-    other.grow(40)
+    first, second = memory.lease(), memory.lease()
+    first.grow(60)
+    second.grow(40)
     assert memory.used == 100
-    one.release()
-    one.release()
+    first.release()
+    first.release()
     assert memory.used == 40
-    other.shrink(30)
-    assert (memory.used, other.held) == (10, 10)
+    second.shrink(30)
+    assert (memory.used, second.held) == (10, 10)
 
 
-def test_beyond_the_limit_nothing_is_taken_and_the_setting_is_named() -> None:
+def test_beyond_the_limit_a_lease_is_refused_and_the_setting_is_named() -> None:
     memory = AnswerMemory(100)
     memory.lease().grow(60)
     late = memory.lease()
@@ -30,7 +30,7 @@ def test_beyond_the_limit_nothing_is_taken_and_the_setting_is_named() -> None:
     late.grow(40)
 
 
-def test_an_answer_above_the_whole_limit_has_its_own_error() -> None:
+def test_an_answer_larger_than_the_limit_has_its_own_error() -> None:
     memory = AnswerMemory(100)
     lease = memory.lease()
     lease.grow(50)
@@ -38,7 +38,7 @@ def test_an_answer_above_the_whole_limit_has_its_own_error() -> None:
         lease.grow(51)
 
 
-def test_memory_that_is_used_already_is_counted_and_never_refused() -> None:
+def test_memory_that_is_already_used_is_counted_and_never_refused() -> None:
     memory = AnswerMemory(100)
     lease = memory.lease()
     lease.hold(150)
@@ -48,15 +48,15 @@ def test_memory_that_is_used_already_is_counted_and_never_refused() -> None:
 
 
 def test_the_callback_runs_once_after_a_high_peak() -> None:
-    told: list[int] = []
-    memory = AnswerMemory(1 << 30, lambda: told.append(1))
-    one, other = memory.lease(), memory.lease()
-    one.grow(100 << 20)
-    other.grow(1)
-    one.release()
-    assert not told
-    other.release()
-    assert told == [1]
-    one.grow(1000)
-    one.release()
-    assert told == [1], "little is not worth it"
+    calls: list[int] = []
+    memory = AnswerMemory(1 << 30, lambda: calls.append(1))
+    first, second = memory.lease(), memory.lease()
+    first.grow(100 << 20)
+    second.grow(1)
+    first.release()
+    assert not calls
+    second.release()
+    assert calls == [1]
+    first.grow(1000)
+    first.release()
+    assert calls == [1], "a low peak is not worth a trim"

@@ -1,4 +1,4 @@
-"""Answers of several shards, put together."""
+"""Merging the answers of several shards."""
 
 from collections import Counter
 
@@ -31,79 +31,84 @@ def _joined(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     return np.cumsum([0, *map(len, texts)], dtype=np.int64), np.frombuffer(bytearray(b"".join(texts)), dtype=np.uint8)
 
 
-def in_order(some: object) -> list[Labels]:
-    return sorted(some, key=lambda one: [(a.encode(), b.encode()) for a, b in one])  # type: ignore[call-overload, no-any-return]
+def in_order(label_sets: object) -> list[Labels]:
+    return sorted(label_sets, key=lambda labels: [(a.encode(), b.encode()) for a, b in labels])  # type: ignore[call-overload, no-any-return]
 
 
-def keys_of(some: object) -> KeyBytes:
-    return KeyBytes(*_joined([encode_part_key(dict(labels)) for labels in in_order(some)]))
+def keys_of(label_sets: object) -> KeyBytes:
+    return KeyBytes(*_joined([encode_part_key(dict(labels)) for labels in in_order(label_sets)]))
 
 
 def samples_answer(shard: dict[Labels, dict[int, float]], number: int) -> SamplesAnswer:
     ordered = [sorted(shard[labels].items()) for labels in in_order(shard)]
     first = np.cumsum([0, *map(len, ordered)], dtype=np.int64)
-    time = np.array([time for some in ordered for time, _ in some], dtype=np.int64)
-    value = np.array([value for some in ordered for _, value in some], dtype=np.float64)
+    time = np.array([time for samples in ordered for time, _ in samples], dtype=np.int64)
+    value = np.array([value for samples in ordered for _, value in samples], dtype=np.float64)
     return SamplesAnswer(keys_of(shard), first, time, value, (f"warning {number}",))
 
 
-def same_keys(one: KeyBytes, other: KeyBytes) -> bool:
-    return one.offsets.tolist() == other.offsets.tolist() and one.data.tobytes() == other.data.tobytes()
+def same_keys(first: KeyBytes, second: KeyBytes) -> bool:
+    return first.offsets.tolist() == second.offsets.tolist() and first.data.tobytes() == second.data.tobytes()
 
 
 @given(SHARDS)
-def test_samples_are_those_of_all_shards_and_the_higher_one_wins(shards: list[dict[Labels, dict[int, float]]]) -> None:
+def test_samples_are_merged_from_all_shards_and_the_higher_shard_wins(
+    shards: list[dict[Labels, dict[int, float]]],
+) -> None:
     expected: dict[Labels, dict[int, float]] = {}
     for shard in shards:
         for labels, samples in shard.items():
             expected[labels] = expected.get(labels, {}) | samples
     answers = [samples_answer(shard, number) for number, shard in enumerate(shards)]
-    whole, wanted = merge_samples_answers(answers), samples_answer(expected, 0)
-    assert same_keys(whole.keys, wanted.keys)
-    assert whole.first_sample.tolist() == wanted.first_sample.tolist()
-    assert (whole.time.tolist(), whole.value.tolist()) == (wanted.time.tolist(), wanted.value.tolist())
-    assert whole.warnings == tuple(f"warning {number}" for number in range(len(shards)))
+    merged, expected_answer = merge_samples_answers(answers), samples_answer(expected, 0)
+    assert same_keys(merged.keys, expected_answer.keys)
+    assert merged.first_sample.tolist() == expected_answer.first_sample.tolist()
+    assert (merged.time.tolist(), merged.value.tolist()) == (
+        expected_answer.time.tolist(),
+        expected_answer.value.tolist(),
+    )
+    assert merged.warnings == tuple(f"warning {number}" for number in range(len(shards)))
 
 
-def test_the_bits_of_values_are_kept() -> None:
+def test_the_bits_of_values_are_preserved() -> None:
     stale = np.array([0x7FF0_0000_0000_0002, 0x7FF8_0000_0000_0001], dtype=np.uint64).view(np.float64)
-    one = samples_answer({(("a", "b"),): {0: 1.0, 1: 1.0}}, 0)
-    one = SamplesAnswer(one.keys, one.first_sample, one.time, stale)
-    whole = merge_samples_answers([one, samples_answer({(("a", "b"),): {2: 1.0}}, 1)])
-    assert whole.value.view(np.uint64).tolist()[:2] == stale.view(np.uint64).tolist()
+    answer = samples_answer({(("a", "b"),): {0: 1.0, 1: 1.0}}, 0)
+    answer = SamplesAnswer(answer.keys, answer.first_sample, answer.time, stale)
+    merged = merge_samples_answers([answer, samples_answer({(("a", "b"),): {2: 1.0}}, 1)])
+    assert merged.value.view(np.uint64).tolist()[:2] == stale.view(np.uint64).tolist()
 
 
 @given(SHARDS, st.integers(0, 8))
-def test_series_are_those_of_all_shards_up_to_the_limit(
+def test_series_are_merged_from_all_shards_up_to_the_limit(
     shards: list[dict[Labels, dict[int, float]]], limit: int
 ) -> None:
-    every = set().union(*shards)
-    whole = merge_series([SeriesAnswer(keys_of(shard), more=False) for shard in shards], limit)
-    assert same_keys(whole.keys, keys_of(in_order(every)[:limit]))
-    assert whole.more is (len(every) > limit)
-    cut = merge_series([SeriesAnswer(keys_of(shard), more=True) for shard in shards], 100)
-    assert cut.more
+    all_series = set().union(*shards)
+    merged = merge_series([SeriesAnswer(keys_of(shard), more=False) for shard in shards], limit)
+    assert same_keys(merged.keys, keys_of(in_order(all_series)[:limit]))
+    assert merged.more is (len(all_series) > limit)
+    truncated = merge_series([SeriesAnswer(keys_of(shard), more=True) for shard in shards], 100)
+    assert truncated.more
 
 
 @given(st.lists(st.dictionaries(TEXTS, st.integers(1, 9), max_size=6), min_size=1, max_size=4), st.integers(1, 6))
-def test_terms_are_cut_off_only_where_their_counts_are_complete(shards: list[dict[str, int]], limit: int) -> None:
+def test_terms_are_truncated_only_where_their_counts_are_complete(shards: list[dict[str, int]], limit: int) -> None:
     def answer(shard: dict[str, int]) -> TermsAnswer:
         ordered = sorted(shard, key=str.encode)[:limit]
         counts = np.array([shard[term] for term in ordered], dtype=np.int64)
         return TermsAnswer(*_joined([term.encode() for term in ordered]), counts, more=len(shard) > limit)
 
-    every: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for shard in shards:
-        every.update(shard)
-    whole = merge_terms([answer(shard) for shard in shards], limit)
-    found = dict(zip(whole.terms(), whole.counts.tolist(), strict=True))
-    assert list(found) == sorted(every, key=str.encode)[: len(found)]
-    assert all(every[term] == count for term, count in found.items())
-    assert whole.more is (len(found) < len(every))
-    assert len(found) == min(limit, len(every))
+        totals.update(shard)
+    merged = merge_terms([answer(shard) for shard in shards], limit)
+    counts_of = dict(zip(merged.terms(), merged.counts.tolist(), strict=True))
+    assert list(counts_of) == sorted(totals, key=str.encode)[: len(counts_of)]
+    assert all(totals[term] == count for term, count in counts_of.items())
+    assert merged.more is (len(counts_of) < len(totals))
+    assert len(counts_of) == min(limit, len(totals))
 
 
-def test_one_answer_alone_is_not_copied() -> None:
+def test_a_single_answer_is_not_copied() -> None:
     samples, series = samples_answer({(("a", "b"),): {0: 1.0}}, 0), SeriesAnswer(keys_of([(("a", "b"),)]), more=False)
     terms = TermsAnswer(*_joined([b"a"]), np.array([1]), more=False)
     assert merge_samples_answers([samples]) is samples
@@ -111,10 +116,10 @@ def test_one_answer_alone_is_not_copied() -> None:
     assert merge_terms([terms], 1) is terms
 
 
-def test_buckets_stand_by_time_and_shard_and_the_newest_are_kept() -> None:
+def test_buckets_are_ordered_by_time_and_shard_and_the_newest_are_kept() -> None:
     def answer(shard: int, *buckets: int) -> BucketsAnswer:
-        return BucketsAnswer(tuple(BucketFigures(shard, one, 0, 0, 0, 0, 0, 0, "open") for one in buckets))
+        return BucketsAnswer(tuple(BucketFigures(shard, bucket, 0, 0, 0, 0, 0, 0, "open") for bucket in buckets))
 
-    whole = merge_buckets([answer(0, 1, 2, 3), answer(1, 2, 3, 4)], 3)
-    assert [(one.bucket, one.shard) for one in whole.buckets] == [(2, 0), (2, 1), (3, 0), (3, 1), (4, 1)]
+    merged = merge_buckets([answer(0, 1, 2, 3), answer(1, 2, 3, 4)], 3)
+    assert [(bucket.bucket, bucket.shard) for bucket in merged.buckets] == [(2, 0), (2, 1), (3, 0), (3, 1), (4, 1)]
     assert merge_buckets([answer(0, 1)], 0).buckets == ()

@@ -1,4 +1,4 @@
-"""The cardinality of several shards, beside a model that counts the labels of all series."""
+"""Merging the cardinality of several shards, compared with a model that counts the labels of all series."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Series = frozenset[tuple[str, str]]
 NAMES = st.sampled_from(["__name__", "a", "é", "\0"])
 VALUES = st.sampled_from(["x", "xy", "abcdefghi", "é", "\0", "x\0"])
 SERIES = st.dictionaries(NAMES, VALUES, max_size=3).map(lambda labels: frozenset(labels.items()))
-# No series is in two shards: those that are, only one of them counts.
+# No series is in two shards: only one shard counts a shared series.
 SHARDS = st.lists(st.tuples(SERIES, st.integers(0, 2)), max_size=12, unique_by=lambda one: one[0])
 PLENTY = 1 << 20
 
@@ -37,22 +37,22 @@ class ModelKeys:
     def labels(self) -> tuple[LabelCardinality, ...]:
         names = sorted({name for name, _ in self.pairs}, key=str.encode)
         return tuple(
-            LabelCardinality(name, len(own), sum(own.values()), sum(len(value.encode()) for value in own))
+            LabelCardinality(name, len(counts), sum(counts.values()), sum(len(value.encode()) for value in counts))
             for name in names
-            for own in [self._own(name)]
+            for counts in [self._counts_of(name)]
         )
 
     def top(self, limit: int, label: str | None = None) -> tuple[ValueCardinality, ...]:
-        ranked = sorted(self.pairs.items(), key=lambda one: (-one[1], one[0][0].encode(), one[0][1].encode()))
+        ranked = sorted(self.pairs.items(), key=lambda item: (-item[1], item[0][0].encode(), item[0][1].encode()))
         return tuple(ValueCardinality(*pair, n) for pair, n in ranked if label in (None, pair[0]))[:limit]
 
     def values(self, label: str) -> TermCounts:
-        own = self._own(label)
-        texts = sorted(value.encode() for value in own)
+        counts = self._counts_of(label)
+        texts = sorted(value.encode() for value in counts)
         return TermCounts(
             np.cumsum([0, *map(len, texts)], dtype=np.uint32),
             np.frombuffer(b"".join(texts), dtype=np.uint8),
-            np.array([own[text.decode()] for text in texts], dtype=np.uint32),
+            np.array([counts[text.decode()] for text in texts], dtype=np.uint32),
             more=False,
         )
 
@@ -62,7 +62,7 @@ class ModelKeys:
         tops = self.top(limit), self.top(limit, "__name__"), self.top(limit, "a")
         return CardinalityAnswer(len(self.series), labels, *tops, terms, warnings=warnings)
 
-    def _own(self, label: str) -> dict[str, int]:
+    def _counts_of(self, label: str) -> dict[str, int]:
         return {value: series for (name, value), series in self.pairs.items() if name == label}
 
 
@@ -71,75 +71,81 @@ def by_shard(placed: list[tuple[Series, int]]) -> list[ModelKeys]:
 
 
 @given(SHARDS, st.integers(0, 4))
-def test_figures_and_tops_are_those_of_all_series(placed: list[tuple[Series, int]], limit: int) -> None:
-    """The shards' tops have a single entry, so that nothing right can come from them alone."""
+def test_figures_and_tops_cover_all_series(placed: list[tuple[Series, int]], limit: int) -> None:
+    """The shards' tops have a single entry, so that they alone can't give the correct tops."""
     answers = [shard.answer(1, PLENTY, (f"warning {place}",)) for place, shard in enumerate(by_shard(placed))]
-    whole, model = merge_cardinality(answers, limit, label="a"), ModelKeys([series for series, _ in placed])
-    assert (whole.series, whole.labels, whole.is_exact) == (len(placed), model.labels(), True)
-    assert whole.top_metrics_by_series[:1] == model.top(min(1, limit), "__name__")
-    shared = {name for name, n in Counter(label.name for one in answers for label in one.labels).items() if n > 1}
-    for found, label in ((whole.top_metrics_by_series, "__name__"), (whole.top_values_by_series, "a")):
+    merged, model = merge_cardinality(answers, limit, label="a"), ModelKeys([series for series, _ in placed])
+    assert (merged.series, merged.labels, merged.is_exact) == (len(placed), model.labels(), True)
+    assert merged.top_metrics_by_series[:1] == model.top(min(1, limit), "__name__")
+    shared = {
+        name
+        for name, n in Counter(label.name for shard_answer in answers for label in shard_answer.labels).items()
+        if n > 1
+    }
+    for top, label in ((merged.top_metrics_by_series, "__name__"), (merged.top_values_by_series, "a")):
         if label in shared:
-            assert found == model.top(limit, label)
-    assert whole.warnings == ("warning 0", "warning 1", "warning 2")
+            assert top == model.top(limit, label)
+    assert merged.warnings == ("warning 0", "warning 1", "warning 2")
 
 
 @given(SHARDS)
-def test_tops_as_long_as_the_shards_own_are_exact_for_every_label(placed: list[tuple[Series, int]]) -> None:
-    whole = merge_cardinality([shard.answer(4, PLENTY) for shard in by_shard(placed)], 4, label="a")
+def test_tops_of_the_shards_length_are_exact_for_every_label(placed: list[tuple[Series, int]]) -> None:
+    merged = merge_cardinality([shard.answer(4, PLENTY) for shard in by_shard(placed)], 4, label="a")
     model = ModelKeys([series for series, _ in placed])
-    tops = (whole.top_pairs_by_series, whole.top_metrics_by_series, whole.top_values_by_series)
+    tops = (merged.top_pairs_by_series, merged.top_metrics_by_series, merged.top_values_by_series)
     assert tops == (model.top(4), model.top(4, "__name__"), model.top(4, "a"))
 
 
 @given(SHARDS)
-def test_values_that_are_not_listed_are_marked_and_short_samples_count_them_all_the_same(
+def test_unlisted_values_are_marked_and_short_samples_count_them(
     placed: list[tuple[Series, int]],
 ) -> None:
     answers = [shard.answer(100, 1) for shard in by_shard(placed)]
-    whole, model = merge_cardinality(answers, 100), ModelKeys([series for series, _ in placed])
-    in_shards = Counter(label.name for one in answers for label in one.labels)
-    assert set(whole.estimated_labels) == {name for name, n in in_shards.items() if n > 1}
-    assert [(label.name, label.values) for label in whole.labels] == [
+    merged, model = merge_cardinality(answers, 100), ModelKeys([series for series, _ in placed])
+    in_shards = Counter(label.name for shard_answer in answers for label in shard_answer.labels)
+    assert set(merged.estimated_labels) == {name for name, n in in_shards.items() if n > 1}
+    assert [(label.name, label.values) for label in merged.labels] == [
         (label.name, label.values) for label in model.labels()
     ]
-    assert whole.top_pairs_by_series == model.top(100)
+    assert merged.top_pairs_by_series == model.top(100)
 
 
-def test_the_smallest_labels_are_listed_while_they_fit() -> None:
-    """Of 1,000 values of `many` and one of `one`, 100 bytes are enough for the latter."""
+def test_the_values_of_the_smallest_labels_are_listed_while_they_fit() -> None:
+    """There are 1,000 values of `many` and one of `one`: 100 bytes are enough only for the latter."""
     shards = [[frozenset({("many", f"{shard}-{n}"), ("one", "x")}) for n in range(1000)] for shard in range(2)]
-    whole = merge_cardinality([ModelKeys(one).answer(3, 100) for one in shards], 3)
-    assert whole.estimated_labels == ("many",)
-    assert whole.labels[1] == LabelCardinality("one", 1, 2000, 1)
-    assert whole.top_pairs_by_series[0] == ValueCardinality("one", "x", 2000)
+    merged = merge_cardinality([ModelKeys(series).answer(3, 100) for series in shards], 3)
+    assert merged.estimated_labels == ("many",)
+    assert merged.labels[1] == LabelCardinality("one", 1, 2000, 1)
+    assert merged.top_pairs_by_series[0] == ValueCardinality("one", "x", 2000)
 
 
 def test_a_sample_estimates_how_many_values_shards_share() -> None:
-    """Shards with 60,000 values each, 20,000 of them the same: 100,000."""
+    """Two shards with 60,000 values each share 20,000 of them: together they have 100,000."""
     values = [range(60_000), range(40_000, 100_000)]
-    shards = [ModelKeys([frozenset({("id", f"{value:08}")}) for value in some]) for some in values]
+    shards = [
+        ModelKeys([frozenset({("id", f"{value:08}")}) for value in values_of_shard]) for values_of_shard in values
+    ]
     [label] = merge_cardinality([shard.answer(1, 1) for shard in shards], 1).labels
     assert label.values == pytest.approx(100_000, rel=0.01)
     assert label.value_bytes == pytest.approx(800_000, rel=0.01)
-    # One shard lists what the other has only a sample of.
+    # One shard lists the values of which the other has only a sample.
     [label] = merge_cardinality([shards[0].answer(1, PLENTY << 4), shards[1].answer(1, 1)], 1).labels
     assert label.values == pytest.approx(100_000, rel=0.01)
 
 
-def test_an_estimate_of_the_series_is_passed_on_and_marked() -> None:
+def test_a_series_estimate_is_passed_on_and_marked() -> None:
     answers = [ModelKeys([frozenset({("a", "x")})]).answer(1, PLENTY)] * 2
-    whole = merge_cardinality(answers, 1, series=SeriesCount(1, is_exact=False))
-    assert (whole.series, whole.estimated_series, whole.is_exact) == (1, True, False)
+    merged = merge_cardinality(answers, 1, series=SeriesCount(1, is_exact=False))
+    assert (merged.series, merged.estimated_series, merged.is_exact) == (1, True, False)
 
 
 @given(st.lists(st.tuples(st.sets(st.integers(0, 2**64 - 1), max_size=20), st.integers(1, 30)), min_size=1))
 def test_below_all_bounds_every_hash_counts_once(shards: list[tuple[set[int], int]]) -> None:
     samples = []
-    for hashes, most in shards:
-        kept = lowest(np.array(sorted(hashes, reverse=True), dtype=np.uint64), most)
-        assert kept.tolist() == sorted(hashes)[:most]
-        samples.append(HashSample(kept, len(hashes) <= most))
+    for hashes, max_hashes in shards:
+        sample_hashes = lowest(np.array(sorted(hashes, reverse=True), dtype=np.uint64), max_hashes)
+        assert sample_hashes.tolist() == sorted(hashes)[:max_hashes]
+        samples.append(HashSample(sample_hashes, len(hashes) <= max_hashes))
     share = distinct_share(samples)
     assert 0 < share <= 1
     if all(sample.is_complete for sample in samples) and any(hashes for hashes, _ in shards):

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
     ("partitions", "served", "missing"),
     [(3, {0, 1, 2}, ()), (3, {1}, (0, 2)), (None, {0}, ()), (3, set(), ()), (2, {0, 1, 2}, ())],
 )
-def test_those_that_the_topic_has_and_the_node_has_not(
+def test_unserved_partitions_are_those_of_the_topic_without_a_shard(
     partitions: int | None, served: set[int], missing: tuple[int, ...]
 ) -> None:
     assert unserved(partitions, served) == missing
@@ -20,10 +20,10 @@ def test_those_that_the_topic_has_and_the_node_has_not(
 @pytest.mark.parametrize(
     ("numbers", "written"), [((), ""), ((4,), "4"), ((0, 1), "0-1"), ((0, 1, 2, 5, 7, 8), "0-2, 5, 7-8")]
 )
-def test_numbers_are_written_as_the_settings_have_them(numbers: tuple[int, ...], written: str) -> None:
+def test_numbers_are_written_in_the_format_of_the_settings(numbers: tuple[int, ...], written: str) -> None:
     assert ranges(numbers) == written
 
 
-def test_they_are_named() -> None:
+def test_unserved_partitions_are_named_in_a_warning() -> None:
     assert unserved_in_words((1,), 2) == "this node does not serve partition 1 of 2"
     assert unserved_in_words((1, 2), 3) == "this node does not serve partitions 1-2 of 3"

@@ -1,4 +1,4 @@
-"""`FairSemaphore`: how many threads hold a permit, in which order they get one, and what happens when one gives up."""
+"""`FairSemaphore`: the number of permits, the order in which threads get them, and cancelled threads."""
 
 import threading
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ WAIT_S = 20.0
 
 
 class GivenUpError(Exception):
-    """The thread's work was cancelled."""
+    """The thread's work is cancelled."""
 
 
 def not_cancelled() -> None:
@@ -22,11 +22,11 @@ def not_cancelled() -> None:
 
 
 def must_not_wait() -> None:
-    """For a thread that must not have to wait."""
+    """Fail if the thread has to wait."""
     raise AssertionError("the thread waits")
 
 
-def waits(semaphore: FairSemaphore, threads: int) -> bool:
+def threads_are_waiting(semaphore: FairSemaphore, threads: int) -> bool:
     return wait_until(lambda: semaphore.waiting == threads, timeout=WAIT_S, clock=SystemClock(), poll=0.001)
 
 
@@ -34,12 +34,12 @@ def test_threads_up_to_the_permits_do_not_wait() -> None:
     semaphore = FairSemaphore(2)
     with semaphore.acquired(must_not_wait), semaphore.acquired(must_not_wait):
         assert semaphore.waiting == 0
-    with ExitStack() as again:
+    with ExitStack() as permits:
         for _ in range(2):
-            again.enter_context(semaphore.acquired(must_not_wait))
+            permits.enter_context(semaphore.acquired(must_not_wait))
 
 
-def test_waiting_threads_get_permits_in_the_order_in_which_they_asked() -> None:
+def test_waiting_threads_get_permits_in_the_order_of_their_requests() -> None:
     semaphore, order = FairSemaphore(1), list[int]()
 
     def work(number: int) -> None:
@@ -50,15 +50,15 @@ def test_waiting_threads_get_permits_in_the_order_in_which_they_asked() -> None:
     with semaphore.acquired(must_not_wait):
         for number, thread in enumerate(threads):
             thread.start()
-            assert waits(semaphore, number + 1)
+            assert threads_are_waiting(semaphore, number + 1)
         assert order == []
     for thread in threads:
         thread.join(WAIT_S)
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_a_thread_that_gives_up_while_it_waits_takes_no_permit() -> None:
-    semaphore, given_up = FairSemaphore(1), list[type[BaseException]]()
+def test_a_thread_that_is_cancelled_while_it_waits_takes_no_permit() -> None:
+    semaphore, outcomes = FairSemaphore(1), list[type[BaseException]]()
 
     def give_up() -> None:
         raise GivenUpError
@@ -66,30 +66,30 @@ def test_a_thread_that_gives_up_while_it_waits_takes_no_permit() -> None:
     def work() -> None:
         try:
             with semaphore.acquired(give_up):
-                given_up.append(AssertionError)
+                outcomes.append(AssertionError)
         except GivenUpError as error:
-            given_up.append(type(error))
+            outcomes.append(type(error))
 
     with semaphore.acquired(must_not_wait):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join(WAIT_S)
-        assert given_up == [GivenUpError]
+        assert outcomes == [GivenUpError]
         assert semaphore.waiting == 0
     with semaphore.acquired(must_not_wait):
         assert semaphore.waiting == 0
 
 
-def test_a_permit_granted_to_a_thread_that_has_just_given_up_is_passed_on() -> None:
+def test_a_permit_granted_to_a_cancelled_thread_is_passed_on() -> None:
     semaphore = FairSemaphore(1)
     first = semaphore.acquired(must_not_wait)
     first.__enter__()
 
-    def give_up_when_the_permit_comes() -> None:
+    def give_up_when_granted() -> None:
         first.__exit__(None, None, None)
         raise GivenUpError
 
-    with pytest.raises(GivenUpError), semaphore.acquired(give_up_when_the_permit_comes):
+    with pytest.raises(GivenUpError), semaphore.acquired(give_up_when_granted):
         raise AssertionError
     with semaphore.acquired(must_not_wait):
         assert semaphore.waiting == 0

@@ -1,4 +1,4 @@
-"""Questions, answers and errors that cross the link, and bytes that are none."""
+"""Requests, answers and errors on the link, and invalid bytes."""
 
 import struct
 from collections.abc import Callable
@@ -133,7 +133,7 @@ def _cardinality(
 
 
 WORDS = st.integers(0, 2**64 - 1)
-KEYS = st.lists(LABELS, max_size=4).map(lambda some: KeyBytes(*_joined([encode_part_key(one) for one in some])))
+KEYS = st.lists(LABELS, max_size=4).map(lambda some: KeyBytes(*_joined([encode_part_key(labels) for labels in some])))
 VALUES = st.lists(st.builds(ValueCardinality, TEXTS, TEXTS, COUNTS), max_size=2).map(tuple)
 ANSWERS: st.SearchStrategy[Answer] = st.one_of(
     st.builds(SeriesAnswer, KEYS, st.booleans(), WARNINGS),
@@ -172,32 +172,32 @@ def message_of(frame: bytes) -> Message:
     return decode_frame(bytearray(frame))
 
 
-def same(one: object, other: object) -> bool:
-    """Equal, arrays bit by bit."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
-    if type(one) is type(other) and hasattr(one, "__slots__") and not isinstance(one, str):
-        return all(same(getattr(one, name), getattr(other, name)) for name in one.__slots__)
-    return one == other
+def are_identical(first: object, second: object) -> bool:
+    """Whether two values are equal, with arrays compared by their bits."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return first.dtype == second.dtype and first.tobytes() == second.tobytes()
+    if type(first) is type(second) and hasattr(first, "__slots__") and not isinstance(first, str):
+        return all(are_identical(getattr(first, name), getattr(second, name)) for name in first.__slots__)
+    return first == second
 
 
 @given(REQUESTS, st.floats(0, 1e6))
-def test_a_request_arrives_as_it_was_sent(sent: ShardRequest, seconds: float) -> None:
+def test_a_request_is_received_as_it_was_sent(sent: ShardRequest, seconds: float) -> None:
     assert request_of(message_of(frame_of(request_message(sent, seconds)))) == (sent, seconds)
 
 
 @given(ANSWERS)
-def test_an_answer_arrives_as_it_was_sent(answer: Answer) -> None:
-    assert same(answer_of(message_of(frame_of(answer_message(answer)))), answer)
+def test_an_answer_is_received_as_it_was_sent(answer: Answer) -> None:
+    assert are_identical(answer_of(message_of(frame_of(answer_message(answer)))), answer)
 
 
 def test_the_bits_of_a_staleness_marker_arrive() -> None:
     stale = np.array([0x7FF0_0000_0000_0002], dtype=np.uint64).view(np.float64)
     sent = _samples([({"a": "b"}, [0.0])], ())
     sent = SamplesAnswer(sent.keys, sent.first_sample, sent.time, stale)
-    arrived = answer_of(message_of(frame_of(answer_message(sent))))
-    assert isinstance(arrived, SamplesAnswer)
-    assert arrived.value.view(np.uint64).tolist() == [0x7FF0_0000_0000_0002]
+    received = answer_of(message_of(frame_of(answer_message(sent))))
+    assert isinstance(received, SamplesAnswer)
+    assert received.value.view(np.uint64).tolist() == [0x7FF0_0000_0000_0002]
 
 
 @pytest.mark.parametrize(
@@ -216,30 +216,30 @@ def test_the_bits_of_a_staleness_marker_arrive() -> None:
     ids=lambda column: f"{len(column)} {column.dtype.str}",
 )
 def test_a_column_of_any_length_order_and_layout_arrives(column: npt.NDArray[Any]) -> None:
-    arrived = message_of(frame_of(Message("any", {}, (column, np.arange(3), column)))).columns
-    assert [one.tolist() for one in arrived] == [column.tolist(), [0, 1, 2], column.tolist()]
+    received = message_of(frame_of(Message("any", {}, (column, np.arange(3), column)))).columns
+    assert [received_column.tolist() for received_column in received] == [column.tolist(), [0, 1, 2], column.tolist()]
 
 
 @given(st.one_of(REQUESTS.map(lambda request: request_message(request, 1.0)), ANSWERS.map(answer_message)))
-def test_header_body_and_columns_begin_where_words_may_be_read(message: Message) -> None:
+def test_header_body_and_columns_are_aligned_to_words(message: Message) -> None:
     frame = bytearray(frame_of(message))
     header, body = lengths_of(frame[: PREFIX.size])
     assert (PREFIX.size % 8, header % 8, body % 8) == (0, 0, 0)
     assert len(frame) == PREFIX.size + header + body
-    # NumPy gives memory that begins at a multiple of sixteen bytes.
-    room = np.frombuffer(frame, dtype=np.uint8).copy()
-    assert all(column.flags.aligned for column in decode_frame(room.data).columns)
+    # NumPy allocates memory at a multiple of sixteen bytes.
+    buffer = np.frombuffer(frame, dtype=np.uint8).copy()
+    assert all(column.flags.aligned for column in decode_frame(buffer.data).columns)
 
 
 def test_columns_are_views_of_the_frame() -> None:
-    room = np.frombuffer(frame_of(Message("any", {}, (np.arange(3),))), dtype=np.uint8).copy()
-    (column,) = decode_frame(room.data).columns
-    room[-8] = 9
+    buffer = np.frombuffer(frame_of(Message("any", {}, (np.arange(3),))), dtype=np.uint8).copy()
+    (column,) = decode_frame(buffer.data).columns
+    buffer[-8] = 9
     assert column.tolist() == [0, 1, 9]
 
 
 @pytest.mark.parametrize("change", [-8, -1, 1, 8])
-def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
+def test_a_frame_with_a_wrong_length_is_refused(change: int) -> None:
     frame = frame_of(Message("any", {}, (np.arange(3),)))
     expected = f"a frame of {len(frame)} bytes was received as {len(frame) + change} bytes"
     with pytest.raises(FrameDamaged, match=expected):
@@ -260,14 +260,14 @@ def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_arrives_as_it_was_raised(error: StrandlineError) -> None:
+def test_an_error_is_received_as_it_was_raised(error: StrandlineError) -> None:
     with pytest.raises(type(error)) as caught:
         answer_of(message_of(frame_of(error_message(error))))
-    arrived = caught.value
-    assert type(arrived) is type(error)
-    assert (str(arrived), arrived.message, arrived.remedy) == (str(error), error.message, error.remedy)
+    received = caught.value
+    assert type(received) is type(error)
+    assert (str(received), received.message, received.remedy) == (str(error), error.message, error.remedy)
     for name in ("examined_terms", "elapsed_ms", "position", "found"):
-        assert getattr(arrived, name, None) == getattr(error, name, None)
+        assert getattr(received, name, None) == getattr(error, name, None)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_bytes_that_are_not_a_frame_are_refused(header: bytes, body: bytes) -> N
 
 @given(st.one_of(REQUESTS.map(lambda request: request_message(request, 1.0)), ANSWERS.map(answer_message)), st.data())
 def test_a_damaged_frame_is_refused_or_still_valid(message: Message, data: st.DataObject) -> None:
-    """Bytes may change into others that mean something. They never make anything but an answer or an error of ours."""
+    """A changed byte may be valid. The result is always an answer or an expected error."""
     frame = bytearray(frame_of(message))
     for _ in range(data.draw(st.integers(1, 3))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))

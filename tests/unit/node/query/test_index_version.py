@@ -1,4 +1,4 @@
-"""The page on which a shard publishes which version of its lists it gives."""
+"""The page on which a shard publishes the version of its lists."""
 
 import os
 import stat
@@ -30,31 +30,29 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(file: Path) -> Iterator[IndexVersionPage]:
-    with closing(IndexVersionPage(file)) as made:
-        yield made
+    with closing(IndexVersionPage(file)) as created:
+        yield created
 
 
 @pytest.fixture
 def reader(page: IndexVersionPage, file: Path) -> Iterator[IndexVersionReader]:
-    with closing(IndexVersionReader(file)) as made:
-        yield made
+    with closing(IndexVersionReader(file)) as created:
+        yield created
     page.close()
 
 
-def test_lists_that_are_called_otherwise_are_another_version(
-    page: IndexVersionPage, reader: IndexVersionReader
-) -> None:
-    seen = []
+def test_another_number_is_another_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
+    numbers = []
     for lists in ("a", "a", "b", "a"):
         page.publish(lists, SPAN)
         version = reader.read()
         assert version is not None
-        seen.append(version.numbers)
-    assert seen[0] == seen[1]
-    assert len({seen[0], seen[2], seen[3]}) == 3, "a version that is over never comes again"
+        numbers.append(version.numbers)
+    assert numbers[0] == numbers[1]
+    assert len({numbers[0], numbers[2], numbers[3]}) == 3, "a version never returns"
 
 
-def test_another_span_is_published_of_the_same_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
+def test_another_span_may_be_published_for_the_same_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
     page.publish("a", SPAN)
     before = reader.read()
     page.publish("a", Span(3, 150, 180))
@@ -62,7 +60,7 @@ def test_another_span_is_published_of_the_same_version(page: IndexVersionPage, r
     assert reader.read() == IndexVersion(before.numbers, 150, 180)
 
 
-def test_before_the_first_word_and_after_a_withdrawal_nothing_is_known(
+def test_before_the_first_publication_and_after_a_withdrawal_the_version_is_unknown(
     page: IndexVersionPage, reader: IndexVersionReader
 ) -> None:
     assert reader.read() is None
@@ -80,15 +78,15 @@ def test_a_partly_written_version_is_ignored(page: IndexVersionPage, reader: Ind
     first = file.read_bytes()[:32]
     page.publish("b", Span(2, 300, 400))
     second = file.read_bytes()[:32]
-    with file.open("r+b", buffering=0) as written:
-        for place in (8, 16, 24):
-            os.pwrite(written.fileno(), second[:place] + first[place:], 0)
+    with file.open("r+b", buffering=0) as page_file:
+        for length in (8, 16, 24):
+            os.pwrite(page_file.fileno(), second[:length] + first[length:], 0)
             assert reader.read() is None
-        os.pwrite(written.fileno(), second, 0)
+        os.pwrite(page_file.fileno(), second, 0)
     assert reader.read() is not None
 
 
-def test_a_page_that_is_closed_withdraws_what_it_said(page: IndexVersionPage, reader: IndexVersionReader) -> None:
+def test_closing_a_page_withdraws_its_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
     page.publish("a", SPAN)
     page.close()
     assert reader.read() is None
@@ -97,18 +95,18 @@ def test_a_page_that_is_closed_withdraws_what_it_said(page: IndexVersionPage, re
     assert reader.read() is None
 
 
-def test_a_new_process_has_a_new_page_and_the_old_one_is_left_as_it_was(
+def test_a_new_process_has_a_new_page_and_the_old_one_is_unchanged(
     page: IndexVersionPage, reader: IndexVersionReader, file: Path
 ) -> None:
     page.publish("a", SPAN)
     before = reader.read()
-    with closing(IndexVersionPage(file)) as later, closing(IndexVersionReader(file)) as of_later:
-        assert of_later.read() is None
-        later.publish("a", SPAN)
-        after = of_later.read()
+    with closing(IndexVersionPage(file)) as new_page, closing(IndexVersionReader(file)) as new_reader:
+        assert new_reader.read() is None
+        new_page.publish("a", SPAN)
+        after = new_reader.read()
         assert before is not None
         assert after is not None
-        assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
+        assert after.numbers != before.numbers, "versions of two processes differ, whatever their numbers"
         assert reader.read() == before
 
 
@@ -117,7 +115,7 @@ def test_only_the_same_user_may_read_a_page(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_without_a_page_nothing_is_published_and_nothing_fails(tmp_path: Path) -> None:
+def test_without_a_page_publishing_does_nothing(tmp_path: Path) -> None:
     for path in (None, tmp_path / "missing" / "page"):
         with closing(IndexVersionPage(path)) as page:
             page.publish("a", SPAN)
@@ -125,7 +123,7 @@ def test_without_a_page_nothing_is_published_and_nothing_fails(tmp_path: Path) -
         IndexVersionReader(tmp_path / "missing" / "page")
 
 
-def test_on_a_full_disk_nothing_is_published_and_nothing_fails(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_publishing_does_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -147,13 +145,13 @@ def test_the_page_has_its_own_path_next_to_the_socket() -> None:
     ("first", "last", "holds"),
     [(0, 100, True), (0, 99, False), (200, 300, True), (201, 300, False), (150, 160, True), (100, 100, True)],
 )
-def test_a_version_holds_for_ranges_in_which_all_series_were_there(first: int, last: int, holds: bool) -> None:
+def test_a_version_is_valid_for_ranges_in_which_all_series_exist(first: int, last: int, holds: bool) -> None:
     version = IndexVersion((1,), SPAN.last_start, SPAN.first_end)
     assert version.holds_for(TimeRange(first, last)) is holds
     assert SPAN.lies_in(first, last) is holds
     assert version.holds_for(None)
 
 
-def test_several_shards_hold_where_each_of_them_does() -> None:
-    both = joined_version([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
-    assert both == IndexVersion((1, 7), 100, 150)
+def test_a_joined_version_is_valid_where_each_of_its_versions_is() -> None:
+    joined = joined_version([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
+    assert joined == IndexVersion((1, 7), 100, 150)

@@ -1,4 +1,4 @@
-"""An answer that may lack acknowledged samples says so, with what and since when, whatever the reason (scenario 47)."""
+"""An answer that may lack acknowledged samples has a warning with the reason and the time (scenario 47)."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -26,7 +26,7 @@ ALL_SAMPLES = SamplesRequest(selector('{__name__=~".+"}'), ALL_TIMES, 1000, 100_
 
 @pytest.fixture
 def active(world: LuceneWorld) -> LuceneWorld:
-    """A shard that has read all, and closed a bucket."""
+    """A shard that has read all records, and has closed a bucket."""
     produce_everywhere(world)
     world.settle()
     world.pass_hours(1)
@@ -36,7 +36,7 @@ def active(world: LuceneWorld) -> LuceneWorld:
 
 
 def set_active_lag(world: LuceneWorld, records: int) -> None:
-    """Of the shard that runs, too."""
+    """Set the option, also in the running shard."""
     world.options = replace(world.options, active_lag=records)
     world.running.parts = replace(world.running.parts, options=world.options)
 
@@ -52,7 +52,7 @@ def since(world: LuceneWorld, complete_at: int) -> str:
     )
 
 
-def turn(world: LuceneWorld, seconds: float) -> None:
+def run_for(world: LuceneWorld, seconds: float) -> None:
     world.pass_time(int(seconds * 1000))
     world.running.step()
 
@@ -60,12 +60,12 @@ def turn(world: LuceneWorld, seconds: float) -> None:
 def test_a_shard_that_keeps_up_under_load_never_warns(active: LuceneWorld, answers: ShardAnswers) -> None:
     for _ in range(300):
         produce_everywhere(active)
-        turn(active, 0.5)
-        # The newest samples are those that could be lacking; to read all again each time would take ten times as long.
+        run_for(active, 0.5)
+        # Only the newest samples could be missing; reading all samples each time would take ten times as long.
         assert warnings(answers, TimeRange(active.clock.now_ms() - MINUTE)) == ()
 
 
-def test_a_shard_that_reads_slowly_warns_by_age_however_few_the_records_are(
+def test_a_shard_that_reads_slowly_warns_by_age_even_for_a_small_lag(
     active: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poll, begun = active.log.poll, active.clock.now_ms()
@@ -73,22 +73,22 @@ def test_a_shard_that_reads_slowly_warns_by_age_however_few_the_records_are(
     for _ in range(72):
         for _ in range(4):
             produce_everywhere(active)
-        turn(active, 1)
+        run_for(active, 1)
     (warning,) = warnings(answers)
     assert active.status.phase is Phase.ACTIVE
     assert active.status.lag is not None
-    assert 200 < active.status.lag < 288, "far less than would be told of by its number"
+    assert 200 < active.status.lag < 288, "far less than the lag that gives a warning by itself"
     assert warning.startswith(f"shard 0 is {active.status.lag} records behind (5")
     complete_at = active.running.horizon.now().complete_at
-    assert begun < complete_at < begun + 20_000, "what has been read is some 18 s of 72"
+    assert begun < complete_at < begun + 20_000, "records of about 18 s of 72 s were read"
     assert warning.endswith(since(active, complete_at))
     monkeypatch.undo()
     active.read_all()
-    turn(active, 5)
+    run_for(active, 5)
     assert warnings(answers) == ()
 
 
-def test_an_open_transaction_of_another_producer_is_named_with_what_it_holds_back(
+def test_an_open_transaction_of_another_producer_is_named_with_the_records_that_it_holds_back(
     active: LuceneWorld, answers: ShardAnswers
 ) -> None:
     transaction = active.log.begin()
@@ -96,54 +96,54 @@ def test_an_open_transaction_of_another_producer_is_named_with_what_it_holds_bac
     begun = active.clock.now_ms()
     for second in range(70):
         produce_everywhere(active, str(second))
-        turn(active, 1)
-    assert (active.status.phase, active.status.lag) == (Phase.ACTIVE, 0), "all that can be read is read"
-    held = active.running.horizon.now().transaction
-    assert held is not None
-    assert (held.offset, held.since) == (offset, begun + 5_000)
-    assert 60 < held.records <= 71
-    told = f"where an open transaction holds back {held.records} records since {written(held.since)}"
-    rest = since(active, active.running.horizon.now().complete_at)
-    assert warnings(answers) == (f"shard 0 can't read past offset {offset}, {told}: {rest}",)
+        run_for(active, 1)
+    assert (active.status.phase, active.status.lag) == (Phase.ACTIVE, 0), "all readable records are read"
+    transaction_figures = active.running.horizon.now().transaction
+    assert transaction_figures is not None
+    assert (transaction_figures.offset, transaction_figures.since) == (offset, begun + 5_000)
+    assert 60 < transaction_figures.records <= 71
+    held_back = f"{transaction_figures.records} records since {written(transaction_figures.since)}"
+    missing = since(active, active.running.horizon.now().complete_at)
+    assert warnings(answers) == (
+        f"shard 0 can't read past offset {offset}, where an open transaction holds back {held_back}: {missing}",
+    )
     assert active.running.horizon.now().complete_at <= begun
     transaction.abort()
-    turn(active, 5)
+    run_for(active, 5)
     active.read_all()
-    turn(active, 5)
+    run_for(active, 5)
     assert warnings(answers) == ()
     assert active.running.horizon.now().transaction is None
 
 
-def test_transactions_that_follow_each_other_and_end_are_nothing_to_warn_of(
-    active: LuceneWorld, answers: ShardAnswers
-) -> None:
-    """At no moment is there none open."""
+def test_consecutive_transactions_that_end_give_no_warning(active: LuceneWorld, answers: ShardAnswers) -> None:
+    """At any time, a transaction is open."""
     opened = active.log.begin()
     for number in range(60):
         opened.append(b"?", active.clock.now_ms())
-        turn(active, 1)
+        run_for(active, 1)
         if number % 3 == 2:
-            following = active.log.begin()
-            following.append(b"?", active.clock.now_ms())
+            next_one = active.log.begin()
+            next_one.append(b"?", active.clock.now_ms())
             opened.commit()
-            opened = following
+            opened = next_one
         assert warnings(answers) == ()
 
 
 def test_a_frozen_broker_makes_the_lag_unknown(active: LuceneWorld, answers: ShardAnswers) -> None:
-    turn(active, 5)
+    run_for(active, 5)
     complete_at = active.running.horizon.now().complete_at
     active.log.hangs = True
     for _ in range(14):
-        turn(active, 1)
+        run_for(active, 1)
         assert warnings(answers) == ()
     for _ in range(10):
-        turn(active, 1)
+        run_for(active, 1)
     assert active.status.lag is None
     assert warnings(answers) == (f"shard 0 can't reach Kafka (24 s): {since(active, complete_at)}",)
     active.log.hangs = False
-    turn(active, 1)  # The answer to a request of 20 s ago.
-    turn(active, 1)
+    run_for(active, 1)  # The answer to a request of 20 s ago.
+    run_for(active, 1)
     assert (active.status.lag, warnings(answers)) == (0, ())
 
 
@@ -154,53 +154,53 @@ def test_a_shard_whose_loop_hangs_warns(active: LuceneWorld, answers: ShardAnswe
     assert warning.startswith("shard 0 is 0 records behind (16 s): ")
 
 
-def test_unreachable_kafka_or_a_large_lag_is_warned_of_at_once(active: LuceneWorld, answers: ShardAnswers) -> None:
+def test_unreachable_kafka_or_a_large_lag_gives_a_warning_at_once(active: LuceneWorld, answers: ShardAnswers) -> None:
     active.running.step()
     age = active.running.horizon.now().age_s
-    rest = since(active, active.running.horizon.now().complete_at)
+    missing = since(active, active.running.horizon.now().complete_at)
     set_active_lag(active, 100)
-    for lag, told in (
+    for lag, expected in (
         (1000, ()),
-        (1001, (f"shard 0 is 1,001 records behind ({age:.0f} s): {rest}",)),
-        (None, (f"shard 0 can't reach Kafka ({age:.0f} s): {rest}",)),
+        (1001, (f"shard 0 is 1,001 records behind ({age:.0f} s): {missing}",)),
+        (None, (f"shard 0 can't reach Kafka ({age:.0f} s): {missing}",)),
     ):
         active.status.lag = lag
-        assert warnings(answers) == told
+        assert warnings(answers) == expected
 
 
-def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_request(
+def test_an_unread_late_sample_gives_a_warning_at_any_time_of_the_request(
     active: LuceneWorld, answers: ShardAnswers
 ) -> None:
-    """A sender flushes what it has kept for an hour, behind a transaction of another producer."""
+    """A sender flushes its backlog of an hour, after a transaction of another producer has begun."""
     transaction = active.log.begin()
     transaction.append(b"of a foreign producer", active.clock.now_ms())
     an_hour_ago = active.clock.now_ms() - HOUR
     active.produce(("m", "late", an_hour_ago, 1.0))
-    turn(active, 60)
+    run_for(active, 60)
     within = TimeRange(an_hour_ago - MINUTE, an_hour_ago + MINUTE)
     (warning,) = warnings(answers, within)
     assert "an open transaction holds back" in warning
     assert warning.endswith(": the answer may lack samples that came late")
     transaction.abort()
-    turn(active, 5)
+    run_for(active, 5)
     active.read_all()
-    turn(active, 5)
+    run_for(active, 5)
     assert warnings(answers, within) == ()
 
 
-def test_a_warning_names_what_the_time_of_the_request_may_lack(active: LuceneWorld, answers: ShardAnswers) -> None:
-    turn(active, 30 * 60)
+def test_a_warning_names_the_missing_time_within_the_request(active: LuceneWorld, answers: ShardAnswers) -> None:
+    run_for(active, 30 * 60)
     active.status.lag = None
-    known = active.running.horizon.now().complete_at - active.options.grace
-    oldest = known - 24 * HOUR
-    for last, told in (
-        (known, since(active, known + active.options.grace)),
-        (known - 1, "the answer may lack samples that came late"),
+    read_until = active.running.horizon.now().complete_at - active.options.grace
+    oldest = read_until - 24 * HOUR
+    for last, expected in (
+        (read_until, since(active, read_until + active.options.grace)),
+        (read_until - 1, "the answer may lack samples that came late"),
         (oldest, "the answer may lack samples that came late"),
         (oldest - 1, LACKS_LATER_ONLY),
     ):
         (warning,) = warnings(answers, TimeRange(0, last))
-        assert warning.endswith(f"): {told}")
+        assert warning.endswith(f"): {expected}")
     active.options = replace(active.options, late_by=None)
     active.running.parts = replace(active.running.parts, options=active.options)
     (warning,) = warnings(answers, TimeRange(0, 0))
@@ -210,20 +210,18 @@ def test_a_warning_names_what_the_time_of_the_request_may_lack(active: LuceneWor
     assert "the answer may lack samples since " in warning
 
 
-def test_a_record_from_the_future_makes_nothing_known_that_is_not_read(
-    active: LuceneWorld, answers: ShardAnswers
-) -> None:
-    """Where producers give the times, one may be fast by nearly a flush interval."""
+def test_a_record_from_the_future_does_not_advance_the_read_time(active: LuceneWorld, answers: ShardAnswers) -> None:
+    """If producers set the times, one may be ahead by nearly a flush interval."""
     active.produce(("m", "fast", active.clock.now_ms(), 1.0), late=-50 * MINUTE)
-    turn(active, 5)
+    run_for(active, 5)
     active.status.lag = None
     assert warnings(answers, TimeRange(0, active.running.horizon.now().complete_at)) != ()
 
 
-def test_a_shard_that_was_never_complete_since_its_start_knows_what_lies_before_its_open_bucket(
+def test_a_shard_that_was_not_complete_since_its_start_is_complete_before_its_open_bucket(
     world: LuceneWorld, answers: ShardAnswers
 ) -> None:
-    """A transaction was open before it started, so that it has not read all of any moment."""
+    """A transaction was open before the start, so that no observation of the log's end was read completely."""
     produce_everywhere(world)
     world.settle()
     world.pass_hours(1)
@@ -245,7 +243,7 @@ def test_a_shard_that_was_never_complete_since_its_start_knows_what_lies_before_
 def test_lookups_are_declined_while_answers_have_warnings(
     active: LuceneWorld, answers: ShardAnswers, tmp_path: Path
 ) -> None:
-    """The JVM's threads know nothing of the log."""
+    """The JVM's threads do not know the state of the log."""
     answers.answer(LabelNamesRequest((), None, 10), Cancellation(SystemClock(), 60.0))
     opened: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""What an answer takes of the memory for answers as it comes over the link; and frames that are not what they say."""
+"""The memory of an answer while it is received over the link; and damaged frames."""
 
 import socket
 import threading
@@ -26,52 +26,50 @@ LONG = TermsAnswer(np.array([0, 1 << 20]), np.zeros(1 << 20, dtype=np.uint8), np
 SIZE = len(encode_joined(answer_message(LONG)))
 
 
-def claiming(prefix: bytes, seen: list[bytes]) -> Callable[[socket.socket], None]:
-    """Send a prefix, and see what comes then."""
+def claiming(prefix: bytes, received: list[bytes]) -> Callable[[socket.socket], None]:
+    """Send a prefix, and record what is received afterwards."""
 
     def script(connection: socket.socket) -> None:
         assert connection.recv(1 << 16) == REQUEST_FRAME
         connection.sendall(prefix)
-        seen.append(connection.recv(1))
+        received.append(connection.recv(1))
 
     return script
 
 
-def ask_and_hold(linked: LinkClient, lease: object) -> Answer:
+def request_with_lease(linked: Linked, lease: object) -> Answer:
     return linked.loop.run(linked.link.request(REQUEST_FRAME, lease))
 
 
-@pytest.mark.parametrize("is_taken", [False, True], ids=["by one that is too large", "while others take it"])
-def test_memory_is_refused_before_an_answer_is_received_and_the_shard_is_told(
-    path: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch, is_taken: bool
+@pytest.mark.parametrize("is_used", [False, True], ids=["too large", "memory in use"])
+def test_memory_is_refused_before_an_answer_is_received_and_the_request_is_cancelled(
+    path: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch, is_used: bool
 ) -> None:
-    def no_room(*_: object, **__: object) -> None:
-        raise AssertionError("room was made for what was refused")
+    def fail_allocation(*_: object, **__: object) -> None:
+        raise AssertionError("memory was allocated for a refused answer")
 
-    limit = (1 << 35) + (1 << 20) if is_taken else 1 << 20
-    with closing(LinkClient(path, loop, memory=limit)) as linked:
+    limit = (1 << 35) + (1 << 20) if is_used else 1 << 20
+    with closing(Linked(path, loop, memory=limit)) as linked:
         other, lease = linked.memory.lease(), linked.memory.lease()
-        other.grow(2 << 20 if is_taken else 10)
-        monkeypatch.setattr(link_connection.np, "empty", no_room)
-        seen: list[bytes] = []
-        refusal: type[StrandlineError] = AnswerMemoryFull if is_taken else AnswerTooLarge
-        with scripted(path, claiming(HUGE, seen)):
+        other.grow(2 << 20 if is_used else 10)
+        monkeypatch.setattr(link_connection.np, "empty", fail_allocation)
+        received: list[bytes] = []
+        refusal: type[StrandlineError] = AnswerMemoryFull if is_used else AnswerTooLarge
+        with scripted(path, claiming(HUGE, received)):
             with pytest.raises(refusal):
-                ask_and_hold(linked, lease)
+                request_with_lease(linked, lease)
             assert (lease.held, linked.memory.used) == (0, other.held)
-        assert seen == [b""], "the connection was closed"
+        assert received == [b""], "the connection was closed"
 
 
 @pytest.mark.usefixtures("server")
-def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(
-    service: Service, linked: LinkClient
-) -> None:
+def test_a_long_answer_holds_memory_until_it_is_released_and_a_short_one_none(service: Service, linked: Linked) -> None:
     lease = linked.memory.lease()
-    ask_and_hold(linked, lease)
+    request_with_lease(linked, lease)
     assert linked.memory.used == 0
     service.answers = lambda *_: LONG
     for times in (1, 2):
-        ask_and_hold(linked, lease)
+        request_with_lease(linked, lease)
         assert linked.memory.used == lease.held == times * SIZE
     lease.release()
     assert linked.memory.used == 0
@@ -81,7 +79,7 @@ def test_an_incomplete_answer_holds_no_memory_after_release(path: Path, linked: 
     frame = encode_joined(answer_message(LONG))
     lease = linked.memory.lease()
     with scripted(path, sending(frame[: 2 * SMALL_MESSAGE])), pytest.raises(QueryUnavailable):
-        ask_and_hold(linked, lease)
+        request_with_lease(linked, lease)
     assert lease.held == SIZE
     lease.release()
     assert linked.memory.used == 0
@@ -105,9 +103,9 @@ def test_a_long_answer_is_decoded_in_a_thread_and_a_short_one_in_the_event_loop(
     assert readers == [True, False]
 
 
-def changed(place: int, data: bytes) -> bytes:
+def changed(offset: int, data: bytes) -> bytes:
     frame = bytearray(answer_frame("word"))
-    frame[place : place + len(data)] = data
+    frame[offset : offset + len(data)] = data
     return bytes(frame)
 
 

@@ -1,4 +1,4 @@
-"""The shard's end of the link: its socket, its threads, and what ends them."""
+"""The shard's end of the link: its socket, and the lifetime of its threads."""
 
 import os
 import socket
@@ -48,8 +48,8 @@ def answering_threads() -> list[threading.Thread]:
 @pytest.mark.usefixtures("server")
 def test_a_report_is_answered_while_requests_are_running(service: Service, path: Path) -> None:
     service.answers = service.work_until_given_up
-    with connected(path) as asking, connected(path) as other:
-        asking.sendall(REQUEST_FRAME)
+    with connected(path) as client, connected(path) as other:
+        client.sendall(REQUEST_FRAME)
         assert service.begun.wait(WAIT_S)
         other.sendall(REPORT)
         report = ShardReport.from_json(received(other).columns[0].tobytes())
@@ -61,34 +61,34 @@ def test_a_report_is_answered_while_requests_are_running(service: Service, path:
 def test_a_thread_that_answers_requests_has_a_lower_priority_and_one_that_reports_does_not(
     service: Service, path: Path
 ) -> None:
-    def urgency() -> int:
+    def priority() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
-    found = dict[str, int]()
-    plain = service.answers
+    priorities = dict[str, int]()
+    answer = service.answers
 
     def answers(request: ShardRequest, cancellation: Cancellation) -> Answer:
-        found["answering"] = urgency()
-        return plain(request, cancellation)
+        priorities["answering"] = priority()
+        return answer(request, cancellation)
 
     service.answers = answers
-    with connected(path) as asking, connected(path) as supervisor:
-        asking.sendall(REQUEST_FRAME)
-        assert answer_of(received(asking)).warnings
+    with connected(path) as client, connected(path) as supervisor:
+        client.sendall(REQUEST_FRAME)
+        assert answer_of(received(client)).warnings
         supervisor.sendall(REPORT)
         assert received(supervisor).kind == "report"
         numbers = {thread.native_id: thread for thread in answering_threads() if thread.native_id is not None}
-        given = sorted(os.getpriority(os.PRIO_PROCESS, number) for number in numbers)
-    # Under `nice` there may be nothing less urgent left.
-    assert found["answering"] == min(19, urgency() + 10)
-    assert given == [urgency(), found["answering"]]
+        thread_priorities = sorted(os.getpriority(os.PRIO_PROCESS, number) for number in numbers)
+    # Under `nice` the lowest priority may be reached.
+    assert priorities["answering"] == min(19, priority() + 10)
+    assert thread_priorities == [priority(), priorities["answering"]]
 
 
 @pytest.mark.usefixtures("server")
 def test_a_request_is_cancelled_when_its_connection_is_closed(service: Service, path: Path) -> None:
     service.answers = service.work_until_given_up
-    with connected(path) as asking:
-        asking.sendall(REQUEST_FRAME)
+    with connected(path) as client:
+        client.sendall(REQUEST_FRAME)
         assert service.begun.wait(WAIT_S)
     assert service.over.wait(WAIT_S)
     assert [type(error) for error in service.ended] == [QueryCancelled]
@@ -96,7 +96,7 @@ def test_a_request_is_cancelled_when_its_connection_is_closed(service: Service, 
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize(
-    "nonsense",
+    "invalid",
     [
         b"GET / HTTP/1.1\r\n\r\n",
         PREFIX.pack(b"SLQ1", 1 << 25, 0),
@@ -106,41 +106,41 @@ def test_a_request_is_cancelled_when_its_connection_is_closed(service: Service, 
         REQUEST_FRAME + b"\0",
     ],
 )
-def test_invalid_bytes_close_only_their_own_connection(path: Path, nonsense: bytes) -> None:
+def test_invalid_bytes_close_only_their_own_connection(path: Path, invalid: bytes) -> None:
     with connected(path) as other:
         other.sendall(REQUEST_FRAME)
         assert answer_of(received(other)).warnings
-        with connected(path) as stranger:
-            stranger.sendall(nonsense)
-            # A reset tells that something was thrown away unread.
+        with connected(path) as invalid_client:
+            invalid_client.sendall(invalid)
+            # A reset means that data was discarded unread.
             with suppress(ConnectionResetError):
-                assert stranger.recv(10) == b""
+                assert invalid_client.recv(10) == b""
         other.sendall(REQUEST_FRAME)
         assert answer_of(received(other)).warnings
 
 
 @pytest.mark.usefixtures("server")
 def test_a_message_that_is_not_a_request_is_answered_with_an_error(path: Path) -> None:
-    with connected(path) as asking:
-        asking.sendall(encode_joined(Message("edition", {})))
-        assert received(asking).kind == "error"
-        asking.sendall(REQUEST_FRAME)
-        assert answer_of(received(asking)).warnings
+    with connected(path) as client:
+        client.sendall(encode_joined(Message("edition", {})))
+        assert received(client).kind == "error"
+        client.sendall(REQUEST_FRAME)
+        assert answer_of(received(client)).warnings
 
 
 def test_connections_above_the_limit_are_refused_with_a_reason(service: Service, path: Path) -> None:
-    with LinkServer(path, service, CLOCK, max_connections=1), connected(path) as asking:
-        asking.sendall(REQUEST_FRAME)
-        assert answer_of(received(asking)).warnings
-        with connected(path) as one_more, pytest.raises(QueryUnavailable, match="as many connections"):
-            answer_of(received(one_more))
+    with LinkServer(path, service, CLOCK, max_connections=1), connected(path) as client:
+        client.sendall(REQUEST_FRAME)
+        assert answer_of(received(client)).warnings
+        with connected(path) as excess, pytest.raises(QueryUnavailable, match="as many connections"):
+            answer_of(received(excess))
 
 
 def test_closing_ends_threads_that_wait_for_a_request_or_its_rest(service: Service, path: Path) -> None:
     with LinkServer(path, service, CLOCK) as server, ExitStack() as stack:
         for begun in (b"", REQUEST_FRAME[:7], REQUEST_FRAME[:20]):
             connection = stack.enter_context(connected(path))
-            # Once it has answered, its thread is there and waits.
+            # After an answer, the connection's thread exists and waits.
             connection.sendall(REQUEST_FRAME)
             assert connection.recv(1 << 16)
             connection.sendall(begun)
@@ -155,7 +155,7 @@ def test_closing_ends_a_thread_whose_answer_is_not_read(service: Service, path: 
     service.answers = lambda *_: TermsAnswer(np.array([0, len(data)]), data, np.array([7]), more=False)
     with LinkServer(path, service, CLOCK) as server, connected(path) as connection:
         connection.sendall(REQUEST_FRAME)
-        # Its first bytes are here, and the rest is more than the kernel holds.
+        # The first bytes have arrived, and the rest exceeds the kernel's buffers.
         assert connection.recv(1)
         server.close()
         assert answering_threads() == []
@@ -169,9 +169,9 @@ def test_a_request_in_several_pieces_is_answered(path: Path, piece: int) -> None
         assert answer_of(received(connection)).warnings == (repr(REQUEST),)
 
 
-def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: Service, path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(path))
+def test_the_socket_is_private_to_its_user_and_replaces_a_stale_one(service: Service, path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(path))
     with LinkServer(path, service, CLOCK):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 

@@ -1,4 +1,4 @@
-"""Lookups as the front packs them for a shard's JVM: read by somebody who knows the layout only."""
+"""Lookups as the front packs them for a shard's JVM, decoded by an independent implementation of the layout."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.unit
 LONGEST_OF_THE_JVM = 32 << 10
 WORDS = st.text("ab_é\U0001f600 ", min_size=1, max_size=6)
 PLAIN_WORDS = st.text("abc_", min_size=1, max_size=4)
-# Each with what it says of a label.
+# Each with the label and value that the packed lookup has.
 PLAIN = st.one_of(
     st.builds(lambda label, value: (Matcher(label, MatchOp.EQUAL, value), (label, value)), WORDS, WORDS),
     st.builds(
@@ -54,24 +54,24 @@ JOB = (Matcher("job", MatchOp.EQUAL, "a"),)
 def test_a_lookup_is_decoded_as_it_was_encoded(
     selectors: list[list[tuple[Matcher, tuple[str, str]]]], label: str, within: TimeRange | None, limit: int
 ) -> None:
-    asked = tuple(tuple(matcher for matcher, _ in selector) for selector in selectors)
-    said = [[one for _, one in selector] for selector in selectors]
+    matchers = tuple(tuple(matcher for matcher, _ in selector) for selector in selectors)
+    expected = [[term for _, term in selector] for selector in selectors]
     times = (within.first, within.last) if within is not None else ALWAYS
-    most = min(limit, 2**31 - 1)
+    max_results = min(limit, 2**31 - 1)
     for request, kind, of in (
-        (SeriesRequest(asked, within, limit), SERIES, ""),
-        (LabelNamesRequest(asked, within, limit), LABEL_NAMES, ""),
-        (LabelValuesRequest(label, asked, within, limit), LABEL_VALUES, label),
+        (SeriesRequest(matchers, within, limit), SERIES, ""),
+        (LabelNamesRequest(matchers, within, limit), LABEL_NAMES, ""),
+        (LabelValuesRequest(label, matchers, within, limit), LABEL_VALUES, label),
     ):
         frame = lookup_frame(request)
         assert frame is not None
-        assert PackedLookup.of(frame) == PackedLookup(kind, said, of, times, most)
-        assert frame == PackedLookup(kind, said, of, times, most).frame()
+        assert PackedLookup.of(frame) == PackedLookup(kind, expected, of, times, max_results)
+        assert frame == PackedLookup(kind, expected, of, times, max_results).frame()
 
 
 @given(st.binary(max_size=40))
 def test_a_lookup_is_a_frame_of_the_link(packed: bytes) -> None:
-    """The slow way makes the same one."""
+    """The general encoder makes the same frame."""
     column = np.frombuffer(packed, dtype=np.uint8)
     assert encode_joined(Message("lookup", {}, (column,))) == framed(packed)
 
@@ -120,21 +120,23 @@ def test_an_empty_range_does_not_mean_all_times() -> None:
     assert lookup_frame(SeriesRequest((JOB,), TimeRange(5, 4), 1)) is None
 
 
-@pytest.mark.parametrize("of_label", [0, 100, MAX_LOOKUP - 30, 20_000, 32_766])
-def test_a_lookup_is_never_longer_than_the_jvm_accepts(of_label: int) -> None:
-    """It hangs up on a longer one, and nobody asks it again for a while."""
-    taken = set()
+@pytest.mark.parametrize("label_length", [0, 100, MAX_LOOKUP - 30, 20_000, 32_766])
+def test_a_lookup_is_never_longer_than_the_jvm_accepts(label_length: int) -> None:
+    """The JVM closes the connection at a longer one, and gets no lookups for a second."""
+    encodable = set()
     for length in (1, 100, 1000, MAX_LOOKUP - 100 - 30, MAX_LOOKUP, 32_000):
         selectors = ((Matcher("job", MatchOp.EQUAL, "v" * length),),)
-        frame = lookup_frame(LabelValuesRequest("l" * of_label, selectors, None, 1))
+        frame = lookup_frame(LabelValuesRequest("l" * label_length, selectors, None, 1))
         assert frame is None or len(frame) <= LONGEST_OF_THE_JVM
-        taken.add(frame is not None)
-    assert taken == ({True, False} if of_label < MAX_LOOKUP else {False})
+        encodable.add(frame is not None)
+    assert encodable == ({True, False} if label_length < MAX_LOOKUP else {False})
 
 
 def test_each_shard_has_its_own_paths_for_link_lookups_and_version() -> None:
     links = [socket_path(Path("/run/strandline"), shard) for shard in range(200)]
-    beside = [place(link) for link in links for place in (lookups_path, version_path)]
-    assert {one.parent for one in beside} == {Path("/run/strandline")}
-    assert len({*links, *beside}) == 3 * len(links)
-    assert all(len(lookups_path(link).name) <= len(link.name) for link in links), "the kernel allows no long paths"
+    derived = [path_of(link) for link in links for path_of in (lookups_path, version_path)]
+    assert {path.parent for path in derived} == {Path("/run/strandline")}
+    assert len({*links, *derived}) == 3 * len(links)
+    assert all(len(lookups_path(link).name) <= len(link.name) for link in links), (
+        "the kernel limits the length of a socket's path"
+    )

@@ -1,4 +1,4 @@
-"""When lookups are answered beside the link, and when they are not."""
+"""The conditions in which the JVM answers lookups directly."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,21 +25,21 @@ ASK_FEW = LabelNamesRequest(((Matcher("__name__", MatchOp.EQUAL, "few"),),), Non
 FOUND = Found(["__name__", "name"], [2, 2])
 
 
-def give() -> Cancellation:
+def cancellation() -> Cancellation:
     return Cancellation(SystemClock(), 60.0)
 
 
 @dataclass
 class Published:
-    """What a shard publishes after each of its steps, and whoever looks something up beside the link."""
+    """What a shard publishes after each of its steps, and a client of the JVM's lookups."""
 
     answers: ShardAnswers
     page: IndexVersionPage
     gate: LookupGate
     path: Path
 
-    def few(self, within: tuple[int, int] = ALWAYS) -> Found | None:
-        """Publish, and ask for the names of labels; None if that is declined, or nobody listens."""
+    def names_of_few(self, within: tuple[int, int] = ALWAYS) -> Found | None:
+        """Publish, and look up label names. None if the lookup is declined, or there is no listener."""
         self.answers.publish(self.page, self.gate)
         if not self.path.exists():
             return None
@@ -63,56 +63,56 @@ def produce_few(world: LuceneWorld) -> None:
 def test_lookups_of_a_complete_shard_are_answered_before_its_first_request(
     world: LuceneWorld, published: Published
 ) -> None:
-    """The JVM compiles lookups when it may answer them: before the first query rather than beside it."""
+    """The JVM compiles lookups when the gate opens: before the first query, and not during it."""
     produce_few(world)
-    assert published.few() == FOUND
-    assert published.few(within=(START - 2, START - 1)) is None, "they were not there then"
+    assert published.names_of_few() == FOUND
+    assert published.names_of_few(within=(START - 2, START - 1)) is None, "no series existed at that time"
     world.status.lag = None
-    assert published.few() is None, "there is a warning to be told"
+    assert published.names_of_few() is None, "answers have a warning"
     world.status.lag = 0
-    assert published.few() == FOUND
+    assert published.names_of_few() == FOUND
     world.status.phase = Phase.FENCED
-    assert published.few() is None
+    assert published.names_of_few() is None
 
 
-def test_lookups_find_series_that_come_later(world: LuceneWorld, published: Published) -> None:
-    """Columns move when there are more of them than there is room for."""
+def test_lookups_find_series_added_later(world: LuceneWorld, published: Published) -> None:
+    """Columns are reallocated when they grow beyond their capacity."""
     produce_few(world)
-    assert published.few() == FOUND
+    assert published.names_of_few() == FOUND
     world.produce(*[("many", str(number), START, 1.0) for number in range(3000)], ("few", "c", START, 1.0))
     world.read_all()
-    assert published.few() == Found(["__name__", "name"], [3, 3])
+    assert published.names_of_few() == Found(["__name__", "name"], [3, 3])
 
 
-def test_a_shard_that_was_started_again_answers_from_its_new_index(world: LuceneWorld, published: Published) -> None:
+def test_a_restarted_shard_answers_from_its_new_index(world: LuceneWorld, published: Published) -> None:
     produce_few(world)
-    assert published.few() == FOUND
+    assert published.names_of_few() == FOUND
     world.crash()
     world.start()
     world.read_all()
-    assert published.few() == FOUND
+    assert published.names_of_few() == FOUND
     world.produce(("few", "c", START, 1.0))
     world.read_all()
-    assert published.few() == Found(["__name__", "name"], [3, 3])
+    assert published.names_of_few() == Found(["__name__", "name"], [3, 3])
 
 
-def test_without_a_lookup_socket_everything_is_answered_over_the_link(
+def test_without_a_lookup_socket_all_requests_are_answered_over_the_link(
     world: LuceneWorld, answers: ShardAnswers, tmp_path: Path
 ) -> None:
     world.produce(("few", "a", START, 1.0))
     world.read_all()
-    answers.answer(ASK_FEW, give())
+    answers.answer(ASK_FEW, cancellation())
     with closing(IndexVersionPage(None)) as page, closing(LookupGate(tmp_path / "missing" / "look")) as gate:
         for _ in range(2):
             answers.publish(page, gate)
 
 
 def version(folder: Path, published: Published) -> tuple[int, ...] | None:
-    """That of the lists as the shard publishes it now."""
+    """Publish, and read the version of the lists."""
     published.answers.publish(published.page, published.gate)
     with closing(IndexVersionReader(folder / "page")) as reader:
-        told = reader.read()
-    return told.numbers if told is not None else None
+        index_version = reader.read()
+    return index_version.numbers if index_version is not None else None
 
 
 def test_a_complete_shard_publishes_a_version_until_its_lists_change(
@@ -124,20 +124,20 @@ def test_a_complete_shard_publishes_a_version_until_its_lists_change(
     assert first is not None
     world.produce(("few", "a", START + 1, 1.0))
     world.read_all()
-    assert version(tmp_path, published) == first, "no series came"
+    assert version(tmp_path, published) == first, "there is no new series"
     world.produce(("few", "b", START + 2, 1.0))
     world.read_all()
     second = version(tmp_path, published)
     assert second not in (None, first)
     world.status.lag = None
-    assert version(tmp_path, published) is None, "there is a warning to be told"
+    assert version(tmp_path, published) is None, "answers have a warning"
     world.status.lag = 0
     assert version(tmp_path, published) not in (None, first)
     world.status.phase = Phase.FENCED
     assert version(tmp_path, published) is None
 
 
-def test_lists_of_a_shard_that_was_started_again_are_other_lists(
+def test_lists_of_a_restarted_shard_have_another_version(
     world: LuceneWorld, published: Published, tmp_path: Path
 ) -> None:
     produce_few(world)

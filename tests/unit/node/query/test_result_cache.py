@@ -1,4 +1,4 @@
-"""How much a shard keeps of results."""
+"""The size and the eviction of a shard's result cache."""
 
 import threading
 
@@ -50,7 +50,7 @@ def test_a_newer_result_replaces_the_earlier_one() -> None:
     cache.put(b"a", newer)
     assert cache.get(b"a") is newer
     assert cache.figures().bytes == newer.size + 1
-    # One that does not fit leaves nothing older behind.
+    # A result that does not fit removes the older one.
     cache.put(b"a", result(5_000))
     assert cache.get(b"a") is None
     assert cache.figures().bytes == 0
@@ -65,20 +65,20 @@ def test_clear_removes_all_results() -> None:
 
 def test_outcomes_are_counted() -> None:
     cache = ResultCache(1)
-    for kept in (0, 1, 59, 60, 0, 0):
-        cache.count(kept, 60)
+    for cached_steps in (0, 1, 59, 60, 0, 0):
+        cache.count(cached_steps, 60)
     figures = cache.figures()
     assert (figures.hits, figures.partial_hits, figures.misses) == (1, 2, 3)
 
 
 def test_results_are_put_by_several_threads_concurrently() -> None:
-    cache, kept = ResultCache(7 * SIZE), result(1_000)
+    cache, cached = ResultCache(7 * SIZE), result(1_000)
 
     def work(number: int) -> None:
-        for turn in range(500):
-            key = bytes([(number + turn) % 11])
+        for iteration in range(500):
+            key = bytes([(number + iteration) % 11])
             cache.get(key)
-            cache.put(key, kept)
+            cache.put(key, cached)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:

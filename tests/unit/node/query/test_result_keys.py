@@ -1,4 +1,4 @@
-"""Under which key a fragment's result is kept."""
+"""The cache keys of fragments' results."""
 
 from itertools import combinations
 
@@ -21,7 +21,7 @@ def key(text: str, times: QueryTimes = TIMES, max_samples: int = 100) -> bytes |
     return result_key(fragment, max_samples)
 
 
-def test_fragments_that_differ_in_what_they_give_have_keys_of_their_own() -> None:
+def test_fragments_with_different_results_have_different_keys() -> None:
     texts = [
         "a",
         "b",
@@ -58,7 +58,7 @@ def test_limits_and_lookback_are_part_of_the_key() -> None:
     assert key("a") != key("a", QueryTimes(TIMES.start, TIMES.end, STEP, lookback=1))
 
 
-def test_a_range_that_moves_by_whole_steps_keeps_its_key() -> None:
+def test_a_range_that_moves_by_full_steps_keeps_its_key() -> None:
     for steps in (-1, 1, 1_000):
         assert key("a", QueryTimes(TIMES.start + steps * STEP, TIMES.end + steps * STEP, STEP)) == key("a")
     assert key("a", QueryTimes(TIMES.start + 1, TIMES.end + 1, STEP)) != key("a")
@@ -68,10 +68,10 @@ def test_a_range_that_moves_by_whole_steps_keeps_its_key() -> None:
     "text",
     ["a @ 0", "a @ end()", "a > time()", "clamp_min(a, time())", "quantile(time(), a)", "topk(0, a)", "topk(NaN, a)"],
 )
-def test_what_depends_on_more_than_its_windows_has_none(text: str) -> None:
+def test_a_fragment_that_depends_on_more_than_its_windows_has_no_key(text: str) -> None:
     assert key(text) is None
 
 
-def test_a_single_step_has_none() -> None:
+def test_a_single_step_has_no_key() -> None:
     assert key("a", QueryTimes.instant(STEP)) is None
     assert key("a", QueryTimes(STEP, STEP, STEP)) is None

@@ -1,4 +1,4 @@
-"""Which key goes with which samples."""
+"""The assignment of samples to keys."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from strandline.store.series_run import SeriesRun
 pytestmark = pytest.mark.unit
 
 
-class Catalogue:
-    """Lucene as it is now: it knows some keys."""
+class FakeCatalogue:
+    """A catalogue that has only some of the keys."""
 
     def __init__(self, *ids: int) -> None:
         keys = [encode_part_key({"id": str(number)}) for number in ids]
@@ -21,21 +21,21 @@ class Catalogue:
         return self._batch
 
 
-class Found:
+class FakeLookup:
     part_ids = range(5)
 
 
-class Never:
+class NeverCancelled:
     def check(self) -> None:
         pass
 
 
-def test_samples_go_with_no_other_key_where_lucene_lacks_one_and_knows_one_without_samples() -> None:
-    """Equally many keys as series, and not the same ones."""
+def test_samples_stay_with_their_keys_if_lucene_lacks_a_key_or_has_one_without_samples() -> None:
+    """There are as many keys as series, but not the same ones."""
     ids = np.array([1, 2, 3, 4], dtype=np.uint32)
     words = ids.astype(np.uint64)
     run = SeriesRun(words, words, words, np.arange(5), np.full(4, 7), ids.astype(np.float64))
-    batch = _keys_of(Catalogue(1, 2, 3, 5), Found(), ids, Never())  # type: ignore[arg-type]
+    batch = _keys_of(FakeCatalogue(1, 2, 3, 5), FakeLookup(), ids, NeverCancelled())  # type: ignore[arg-type]
     answer = _in_label_order(batch, ids, run, ())
-    told = {answer.keys.key(place): answer.value[place] for place in range(len(answer.keys))}
-    assert told == {encode_part_key({"id": str(number)}): float(number) for number in (1, 2, 3)}
+    values = {answer.keys.key(place): answer.value[place] for place in range(len(answer.keys))}
+    assert values == {encode_part_key({"id": str(number)}): float(number) for number in (1, 2, 3)}

@@ -1,4 +1,4 @@
-"""What one shard answers, and refuses to answer."""
+"""Answers and refusals of one shard."""
 
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -36,7 +36,7 @@ ALL_SAMPLES = SamplesRequest(EVERY, ALL_TIMES, 1000, 100_000)
 
 @pytest.fixture
 def stored(world: LuceneWorld) -> LuceneWorld:
-    """Three hours, of which two are stored, with a sample of each metric an hour."""
+    """Three hours with a sample of each metric per hour; two of them are stored."""
     for hour in range(3):
         produce_everywhere(world, value=float(hour))
         world.settle()
@@ -45,25 +45,25 @@ def stored(world: LuceneWorld) -> LuceneWorld:
     return world
 
 
-def give() -> Cancellation:
+def cancellation() -> Cancellation:
     return Cancellation(SystemClock(), 60.0)
 
 
 def read(answers: ShardAnswers, request: SamplesRequest = ALL_SAMPLES) -> SamplesAnswer:
-    answer = answers.answer(request, give())
+    answer = answers.answer(request, cancellation())
     assert isinstance(answer, SamplesAnswer)
     return answer
 
 
-def at_first_segment(world: LuceneWorld, happens: object) -> list[StoreCall]:
-    """Let something happen when the first segments are asked for; the calls that asked for some."""
+def at_first_segment(world: LuceneWorld, action: object) -> list[StoreCall]:
+    """Run an action at the first read of segments. Returns the calls that read segments."""
     calls: list[StoreCall] = []
 
     def hook(call: StoreCall) -> None:
         if call.name == "segments":
             calls.append(call)
-            if len(calls) == 1 and callable(happens):
-                happens()
+            if len(calls) == 1 and callable(action):
+                action()
 
     world.store.before = hook
     return calls
@@ -83,13 +83,13 @@ def test_a_query_that_ran_out_of_time_while_the_store_hung_names_the_store(store
     clock = ManualClock(0)
     health = StoreHealth("Cassandra at db:9042", clock)
 
-    class Watched(LiveWorld):
+    class WorldWithHealth(LiveWorld):
         @property
         def parts(self) -> ShardParts:
             return replace(super().parts, store_health=health)
 
     at_first_segment(stored, lambda: clock.sleep(31))
-    with closing(ShardAnswers(Watched(stored))) as answers, ExitStack() as pending:
+    with closing(ShardAnswers(WorldWithHealth(stored))) as answers, ExitStack() as pending:
         if hangs:
             pending.enter_context(health.call())
         with pytest.raises((QueryUnavailable, QueryTimedOut)) as caught:
@@ -112,18 +112,18 @@ def test_an_answer_begun_before_the_shard_was_active_has_its_warning(
     assert read(answers).warnings == ()
 
 
-def test_before_the_index_is_loaded_nothing_is_answered(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_before_the_index_is_loaded_requests_are_refused(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.shard = None
     for phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.ACTIVE):
         stored.status.phase, stored.status.fraction = phase, 0.25
         with pytest.raises(QueryUnavailable, match="shard 0 "):
-            answers.answer(LabelNamesRequest((), None, 10), give())
+            answers.answer(LabelNamesRequest((), None, 10), cancellation())
     stored.status.phase = Phase.RECOVERING_INDEX
     with pytest.raises(QueryUnavailable, match=r"shard 0 is loading its index \(25 %\)"):
-        answers.answer(BucketsRequest(None, 10), give())
+        answers.answer(BucketsRequest(None, 10), cancellation())
 
 
-def test_keys_that_were_loaded_from_the_store_are_found_though_nothing_new_comes(stored: LuceneWorld) -> None:
+def test_keys_loaded_from_the_store_are_found_without_new_records(stored: LuceneWorld) -> None:
     stored.pass_hours(1)
     stored.crash()
     for file in (stored.options.folder / "index").rglob("*"):
@@ -147,17 +147,17 @@ def test_a_store_that_does_not_answer_makes_the_shard_unavailable(stored: Lucene
 def test_a_request_is_cancelled_between_segments(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Rows that hold a few series are asked for together.
+    # Rows with few series are read together.
     monkeypatch.setattr("strandline.node.shard.pinned_read._ROWS_PER_ROUND", 2)
-    given = give()
-    calls = at_first_segment(stored, given.cancel)
+    cancelled_by_hook = cancellation()
+    calls = at_first_segment(stored, cancelled_by_hook.cancel)
     with pytest.raises(QueryCancelled):
-        answers.answer(ALL_SAMPLES, given)
+        answers.answer(ALL_SAMPLES, cancelled_by_hook)
     rows = [row for row in stored.manifest().groups if row.samples]
     assert len(calls) < len(rows)
 
 
-def test_segments_are_read_only_of_groups_with_a_wanted_series(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_only_segments_of_groups_with_a_selected_series_are_read(stored: LuceneWorld, answers: ShardAnswers) -> None:
     calls = at_first_segment(stored, None)
     answer = read(answers, SamplesRequest(selector(METRICS[0]), ALL_TIMES, 10, 100))
     assert samples_of(answer) == expected_samples([stored], names={(METRICS[0], "a"): None})
@@ -165,7 +165,9 @@ def test_segments_are_read_only_of_groups_with_a_wanted_series(stored: LuceneWor
     assert len(calls) == 2, "one for each stored bucket"
 
 
-def test_far_too_many_samples_are_refused_before_all_are_read(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_more_samples_than_the_limit_are_refused_before_all_are_read(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
     for _ in range(6):
         produce_everywhere(stored)
         stored.pass_hours(1)
@@ -175,7 +177,7 @@ def test_far_too_many_samples_are_refused_before_all_are_read(stored: LuceneWorl
     assert len(calls) < len([row for row in stored.manifest().groups if row.samples])
 
 
-def test_one_sample_too_many_is_refused(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_one_sample_over_the_limit_is_refused(stored: LuceneWorld, answers: ShardAnswers) -> None:
     samples = sum(map(len, expected_samples([stored]).values()))
     assert len(read(answers, replace(ALL_SAMPLES, max_samples=samples)).time) == samples
     with pytest.raises(QueryTooLarge, match=f"the query reads {samples} samples, and {samples - 1} are allowed"):
@@ -189,11 +191,11 @@ def test_too_many_series_are_refused_before_any_segment_is_read(stored: LuceneWo
     assert calls == []
 
 
-def test_samples_that_are_seen_twice_count_once_for_the_limit(stored: LuceneWorld, answers: ShardAnswers) -> None:
-    """A bucket that is stored between the look at the buffers and the look at the manifest is in both."""
+def test_samples_that_are_read_twice_count_once_for_the_limit(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    """A bucket that is stored between reading the buffers and reading the manifest is in both."""
     stored.pass_time(HOUR)
     stored.read_all()
-    asked = samples_of(read(answers))
+    complete = samples_of(read(answers))
     overlapping = stored.running.view.overlapping
 
     def store_first(*arguments: int) -> object:
@@ -203,13 +205,11 @@ def test_samples_that_are_seen_twice_count_once_for_the_limit(stored: LuceneWorl
         return overlapping(*arguments)
 
     stored.running.view.overlapping = store_first  # type: ignore[method-assign, assignment]
-    limited = replace(ALL_SAMPLES, max_samples=sum(map(len, asked.values())))
-    assert samples_of(read(answers, limited)) == asked == expected_samples([stored])
+    limited = replace(ALL_SAMPLES, max_samples=sum(map(len, complete.values())))
+    assert samples_of(read(answers, limited)) == complete == expected_samples([stored])
 
 
-def test_a_bucket_that_is_stored_before_the_buffers_are_looked_at_is_not_missed(
-    stored: LuceneWorld, answers: ShardAnswers
-) -> None:
+def test_a_bucket_stored_before_the_buffers_are_read_is_not_missed(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.pass_time(HOUR)
     stored.read_all()
     flusher = stored.running.flusher
@@ -227,7 +227,7 @@ def test_a_bucket_that_is_stored_before_the_buffers_are_looked_at_is_not_missed(
     assert not closed_buckets()
 
 
-def test_20_a_bucket_that_is_closed_after_the_closed_ones_were_looked_at_is_not_missed(
+def test_a_bucket_closed_after_the_closed_ones_were_read_is_not_missed(
     stored: LuceneWorld, answers: ShardAnswers
 ) -> None:
     stored.pass_time(HOUR)
@@ -236,16 +236,18 @@ def test_20_a_bucket_that_is_closed_after_the_closed_ones_were_looked_at_is_not_
 
     def close_afterwards() -> object:
         flusher.closed_buckets = closed_buckets  # type: ignore[method-assign]
-        found = closed_buckets()
+        closed = closed_buckets()
         stored.read_all()
-        return found
+        return closed
 
     flusher.closed_buckets = close_afterwards  # type: ignore[method-assign, assignment]
     assert samples_of(read(answers)) == expected_samples([stored])
     assert stored.running.bucket == bucket + 1
 
 
-def test_of_samples_at_one_time_in_several_buckets_the_newest_counts(world: LuceneWorld, answers: ShardAnswers) -> None:
+def test_of_samples_at_one_time_in_several_buckets_the_newest_bucket_wins(
+    world: LuceneWorld, answers: ShardAnswers
+) -> None:
     time = world.clock.now_ms()
     for value in range(5):
         world.produce(("m", "a", time, float(value)))
@@ -259,7 +261,7 @@ def test_of_samples_at_one_time_in_several_buckets_the_newest_counts(world: Luce
         assert samples_of(read(answers)) == {("m", "a"): [(time, float(value))]}
 
 
-def test_of_samples_at_one_time_the_open_bucket_s_counts_more_than_one_that_waits_to_be_stored(
+def test_of_samples_at_one_time_the_open_bucket_wins_over_one_that_waits_to_be_stored(
     world: LuceneWorld, answers: ShardAnswers
 ) -> None:
     time = world.clock.now_ms()
@@ -272,10 +274,10 @@ def test_of_samples_at_one_time_the_open_bucket_s_counts_more_than_one_that_wait
     assert len(world.running.flusher.closed_buckets()) == 3
 
 
-def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
+def test_a_key_purged_while_its_samples_are_read_is_left_out(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The keys of a few are found together with them.
+    # Otherwise few keys would be fetched together with their part ids.
     monkeypatch.setattr(catalogues.Catalogue, "keys_up_to", lambda *_, **__: None)
     now = stored.clock.now_ms()
     stored.produce(*((metric, "a", now + 1, float(number)) for number, metric in enumerate(METRICS)))
@@ -284,11 +286,11 @@ def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
     assert lucene is not None
     batch = lucene.part_keys(everything())
     keys = [decode_part_key(batch.part_key(place)) for place in range(len(batch))]
-    gone = next(place for place, labels in enumerate(keys) if labels["__name__"] == METRICS[3])
-    answers.answer(BucketsRequest(None, 1), give())
+    purged = next(place for place, labels in enumerate(keys) if labels["__name__"] == METRICS[3])
+    answers.answer(BucketsRequest(None, 1), cancellation())
 
     def purge() -> None:
-        stored.running.index._documents.delete(catalogues.to_bitmap(batch.part_ids[gone : gone + 1]))
+        stored.running.index._documents.delete(catalogues.to_bitmap(batch.part_ids[purged : purged + 1]))
         lucene.refresh()
 
     at_first_segment(stored, purge)
@@ -298,7 +300,7 @@ def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
 
 
 @pytest.mark.parametrize("at_once", [1, 5, 12, 100])
-def test_keys_are_fetched_in_pieces(
+def test_keys_are_fetched_in_batches(
     stored: LuceneWorld, answers: ShardAnswers, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogues, "_KEYS_PER_FETCH", at_once)
@@ -307,7 +309,7 @@ def test_keys_are_fetched_in_pieces(
         SeriesRequest((EVERY,), None, 100),
         SeriesRequest((selector('{name="a"}'),), None, 100),
     ):
-        answer = answers.answer(request, give())
+        answer = answers.answer(request, cancellation())
         assert isinstance(answer, SeriesAnswer)
         assert set(names_of(answer.keys)) == {(metric, "a") for metric in METRICS}
     assert samples_of(read(answers)) == expected_samples([stored])
@@ -325,24 +327,24 @@ def test_series_that_ended_before_the_range_are_left_out_however_many_they_are(
         world.produce(*((metric, "a", now, 2.0) for metric in METRICS[:live]))
         world.settle()
     within = TimeRange(world.clock.now_ms() - MINUTE, world.clock.now_ms())
-    answer = answers.answer(SeriesRequest((selector('{name="a"}'),), within, 100), give())
+    answer = answers.answer(SeriesRequest((selector('{name="a"}'),), within, 100), cancellation())
     assert isinstance(answer, SeriesAnswer)
     assert sorted(names_of(answer.keys)) == sorted((metric, "a") for metric in METRICS[:live])
 
 
-def test_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: ShardAnswers) -> None:
+def test_label_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: ShardAnswers) -> None:
     names = ["a", "straße", "\U0001f600", "日本", "z"]
     world.produce(*(("m", name, world.clock.now_ms(), 1.0) for name in names))
     world.settle()
-    answer = answers.answer(LabelValuesRequest("name", (), None, 10), give())
+    answer = answers.answer(LabelValuesRequest("name", (), None, 10), cancellation())
     assert isinstance(answer, TermsAnswer)
     assert answer.terms() == sorted(names, key=str.encode)
 
 
-def test_buckets_tell_what_waits_and_what_is_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_buckets_are_listed_as_open_waiting_or_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.pass_time(HOUR)
     stored.read_all()
-    answer = answers.answer(BucketsRequest(None, 3), give())
+    answer = answers.answer(BucketsRequest(None, 3), cancellation())
     assert isinstance(answer, BucketsAnswer)
     first, closed, opened = answer.buckets
     assert (first.state, first.samples, first.bytes, first.active) == ("stored", 12, 0, 12)

@@ -1,4 +1,4 @@
-"""The front's end of the link: what it brings over, and what happens when the shard goes away or the asker does."""
+"""The front's end of the link: answers, restarts of the shard, and cancelled requests."""
 
 import asyncio
 import socket
@@ -49,7 +49,7 @@ SPAN = Span(3, 10, 20)
 
 
 def terms_of_size(size: int) -> TermsAnswer:
-    """An answer whose frame has so many bytes."""
+    """An answer whose frame has this many bytes."""
     length = size - 300
     while True:
         data = np.arange(length, dtype=np.uint8)
@@ -60,17 +60,17 @@ def terms_of_size(size: int) -> TermsAnswer:
 
 
 @pytest.mark.usefixtures("server")
-def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: LinkClient) -> None:
-    asks = [LabelValuesRequest(f"label {number}", (), None, number) for number in range(200)]
+def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: Linked) -> None:
+    requests = [LabelValuesRequest(f"label {number}", (), None, number) for number in range(200)]
 
     async def all_at_once() -> list[Answer]:
-        return await asyncio.gather(*map(linked.send, asks))
+        return await asyncio.gather(*map(linked.asked, requests))
 
-    assert [answer.warnings for answer in linked.loop.run(all_at_once())] == [(repr(ask),) for ask in asks]
+    assert [answer.warnings for answer in linked.loop.run(all_at_once())] == [(repr(request),) for request in requests]
 
 
 @pytest.mark.usefixtures("server")
-def test_a_connection_is_used_again(service: Service, linked: LinkClient) -> None:
+def test_a_connection_is_reused(service: Service, linked: Linked) -> None:
     threads = set[int]()
 
     def answer(_request: ShardRequest, _cancellation: Cancellation) -> BucketsAnswer:
@@ -84,11 +84,11 @@ def test_a_connection_is_used_again(service: Service, linked: LinkClient) -> Non
     assert len(threads) == 1
 
 
-def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: LinkClient) -> None:
-    async def many() -> None:
-        await asyncio.gather(*(linked.send() for _ in range(60)))
+def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: Linked) -> None:
+    async def request_concurrently() -> None:
+        await asyncio.gather(*(linked.asked() for _ in range(60)))
 
-    linked.loop.run(many())
+    linked.loop.run(request_concurrently())
     assert wait_until(lambda: len(server._connections) <= 16, timeout=WAIT_S, clock=CLOCK)
 
 
@@ -98,11 +98,11 @@ def test_an_answer_of_any_size_arrives_complete(service: Service, linked: LinkCl
     sent = terms_of_size(size)
     service.answers = lambda *_: sent
 
-    async def two() -> list[Answer]:
-        return await asyncio.gather(linked.send(), linked.send())
+    async def request_twice() -> list[Answer]:
+        return await asyncio.gather(linked.asked(), linked.asked())
 
     for _ in range(2):
-        for answer in linked.loop.run(two()):
+        for answer in linked.loop.run(request_twice()):
             assert isinstance(answer, TermsAnswer)
             assert (answer.data == sent.data).all()
             assert answer.counts.tolist() == [7]
@@ -123,43 +123,43 @@ def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, 
 
 
 @pytest.mark.parametrize("piece", [1, 15, 16, 40])
-def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: LinkClient, piece: int) -> None:
+def test_an_answer_that_arrives_in_pieces_is_joined(path: Path, linked: Linked, piece: int) -> None:
     frame = answer_frame("word")
     pieces = [frame[first : first + piece] for first in range(0, len(frame), piece)]
 
-    async def fed() -> Answer:
-        """Each piece after the one before has been taken."""
-        came: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
-        server = await asyncio.start_unix_server(lambda _, writer: came.put_nowait(writer), str(path))
-        asking = asyncio.ensure_future(linked.send())
-        writer = await came.get()
-        for one in pieces:
-            assert not asking.done()
-            writer.write(one)
+    async def send_pieces() -> Answer:
+        """Send each piece after the previous one was received."""
+        writers: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+        server = await asyncio.start_unix_server(lambda _, writer: writers.put_nowait(writer), str(path))
+        request = asyncio.ensure_future(linked.asked())
+        writer = await writers.get()
+        for data in pieces:
+            assert not request.done()
+            writer.write(data)
             await writer.drain()
             await asyncio.sleep(0)
-        answer = await asking
+        answer = await request
         writer.close()
         server.close()
         return answer
 
-    assert linked.loop.run(fed()).warnings == ("word",)
+    assert linked.loop.run(send_pieces()).warnings == ("word",)
 
 
 @pytest.mark.usefixtures("server")
 def test_errors_of_the_shard_are_raised_in_the_front_and_the_link_stays_usable(
     service: Service, linked: LinkClient
 ) -> None:
-    def too_large(*_: object) -> Answer:
+    def refuse(*_: object) -> Answer:
         raise QueryTooLarge("far too much", remedy="Ask for less")
 
-    def surprised(*_: object) -> Answer:
+    def fail_unexpectedly(*_: object) -> Answer:
         raise ZeroDivisionError("a secret")
 
-    service.answers = too_large
+    service.answers = refuse
     with pytest.raises(QueryTooLarge, match=r"far too much\. Ask for less"):
-        linked.request()
-    service.answers = surprised
+        linked.ask()
+    service.answers = fail_unexpectedly
     with pytest.raises(QueryFailed, match="ZeroDivisionError") as caught:
         linked.request()
     assert "secret" not in str(caught.value)
@@ -172,15 +172,15 @@ def test_a_task_that_is_cancelled_ends_the_shard_s_work(
 ) -> None:
     service.answers = service.work_until_given_up
 
-    async def given_up() -> None:
-        asking = asyncio.ensure_future(linked.send())
+    async def cancel() -> None:
+        request = asyncio.ensure_future(linked.asked())
         await asyncio.to_thread(service.begun.wait, WAIT_S)
-        asking.cancel()
+        request.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asking
+            await request
         assert await asyncio.to_thread(service.over.wait, WAIT_S)
 
-    linked.loop.run(given_up())
+    linked.loop.run(cancel())
     assert [type(error) for error in service.ended] == [QueryCancelled]
     assert wait_until(lambda: not server._connections, timeout=WAIT_S, clock=CLOCK)
 
@@ -200,8 +200,8 @@ def test_without_a_listener_the_shard_is_not_running(linked: LinkClient) -> None
         linked.request()
 
 
-def test_requests_succeed_after_a_restart_of_the_shard(service: Service, path: Path, linked: LinkClient) -> None:
-    """The loop stands still meanwhile: the idle connection breaks only when the request is sent."""
+def test_requests_succeed_after_a_restart_of_the_shard(service: Service, path: Path, linked: Linked) -> None:
+    """The event loop does not run meanwhile: the closed connection is noticed only when the request is sent."""
     for _ in range(3):
         with LinkServer(path, service, CLOCK):
             assert linked.request().warnings
@@ -239,40 +239,40 @@ def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, li
     assert listener.fileno() == -1
 
 
-def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, linked: LinkClient) -> None:
-    def begins_a_second_one(connection: object) -> None:
+def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, linked: Linked) -> None:
+    def begin_second_answer(connection: object) -> None:
         answering("first")(connection)  # reads the second request, too
         connection.sendall(FRAME[:20])
 
-    with scripted(path, begins_a_second_one) as listener:
-        assert linked.request().warnings == ("first",)
+    with scripted(path, begin_second_answer) as listener:
+        assert linked.ask().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
             linked.request()
         assert no_connection_waits(listener)
 
 
-def test_data_without_a_request_closes_the_connection(path: Path, linked: LinkClient) -> None:
-    def talks_on(connection: object) -> None:
+def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked) -> None:
+    def answer_first(connection: object) -> None:
         answering("first")(connection)
 
-    def unasked(connection: object) -> None:
+    def send_unrequested(connection: object) -> None:
         assert connection.recv(1 << 16)
         connection.sendall(answer_frame("first"))
-        is_kept.wait(WAIT_S)
+        is_idle.wait(WAIT_S)
         connection.sendall(answer_frame("unasked"))
         assert connection.recv(1 << 16) == b""
 
-    is_kept = threading.Event()
-    with scripted(path, unasked, talks_on):
-        assert linked.request().warnings == ("first",)
-        is_kept.set()
+    is_idle = threading.Event()
+    with scripted(path, send_unrequested, answer_first):
+        assert linked.ask().warnings == ("first",)
+        is_idle.set()
 
-        async def until_it_is_closed() -> None:
+        async def wait_until_closed() -> None:
             while linked.link._link.newest().is_open:
                 await asyncio.sleep(0)
 
-        linked.loop.run(until_it_is_closed())
-        assert linked.request().warnings == ("first",)
+        linked.loop.run(wait_until_closed())
+        assert linked.ask().warnings == ("first",)
         linked.close()
 
 
@@ -280,14 +280,14 @@ def test_closing_the_server_cancels_requests(service: Service, path: Path, linke
     service.answers = service.work_until_given_up
     with LinkServer(path, service, CLOCK) as server:
 
-        async def closed_meanwhile() -> None:
-            asking = asyncio.ensure_future(linked.send())
+        async def close_meanwhile() -> None:
+            request = asyncio.ensure_future(linked.asked())
             await asyncio.to_thread(service.begun.wait, WAIT_S)
             await asyncio.to_thread(server.close)
             with pytest.raises(QueryUnavailable, match="shard 3 ended"):
-                await asking
+                await request
 
-        linked.loop.run(closed_meanwhile())
+        linked.loop.run(close_meanwhile())
     assert service.over.wait(WAIT_S)
 
 
@@ -296,7 +296,7 @@ def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path
         linked.request()
 
 
-def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_called_ended(path: Path, loop: Loop) -> None:
+def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_reported_as_ended(path: Path, loop: Loop) -> None:
     with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
         listener.bind(str(path))
         listener.listen(0)
@@ -309,28 +309,28 @@ def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_called_ended
 
 
 def fills(connection: socket.socket, path: Path) -> bool:
-    """Whether one more may wait to be taken."""
+    """Whether the listener's backlog has room for this connection."""
     connection.setblocking(False)
     return connection.connect_ex(str(path)) == 0
 
 
-def test_a_link_that_was_closed_keeps_no_connection(server: LinkServer, linked: LinkClient) -> None:
-    async def closed_meanwhile() -> None:
-        asking = asyncio.ensure_future(linked.send())
+def test_a_closed_link_keeps_no_connection(server: LinkServer, linked: Linked) -> None:
+    async def close_meanwhile() -> None:
+        request = asyncio.ensure_future(linked.asked())
         await asyncio.sleep(0)
         linked.link.close()
-        assert (await asking).warnings
+        assert (await request).warnings
 
-    linked.loop.run(closed_meanwhile())
+    linked.loop.run(close_meanwhile())
     assert wait_until(lambda: not server._connections, timeout=WAIT_S, clock=CLOCK)
 
 
 class TestIndexVersion:
     @pytest.mark.usefixtures("server")
-    def test_what_the_shard_publishes_is_seen_at_once(self, service: Service, linked: LinkClient) -> None:
+    def test_a_published_version_is_read_at_once(self, service: Service, linked: Linked) -> None:
         assert linked.link.index_version() is None
-        linked.request()
-        assert linked.link.index_version() is None, "nothing was published yet"
+        linked.ask()
+        assert linked.link.index_version() is None, "no version was published yet"
         service.page.publish("one", SPAN)
         first = linked.link.index_version()
         assert first is not None
@@ -350,28 +350,28 @@ class TestIndexVersion:
             service.page.publish("one", SPAN)
             before = linked.link.index_version()
             assert before is not None
-        # It was killed: its page still says what it said last.
+        # It was killed: its page still has the last published version.
         linked.loop.run(asyncio.to_thread(lambda: None))
         assert linked.link.index_version() is None
-        another = Service(path)
-        with closing(another.page), LinkServer(path, another, CLOCK):
-            linked.request()
-            another.page.publish("one", SPAN)
+        restarted = Service(path)
+        with closing(restarted.page), LinkServer(path, restarted, CLOCK):
+            linked.ask()
+            restarted.page.publish("one", SPAN)
             after = linked.link.index_version()
             assert after is not None
-            assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
+            assert after.numbers != before.numbers, "versions of two processes differ, whatever their numbers"
 
-    def test_the_page_of_a_new_process_is_read_even_if_no_request_met_the_restart(
-        self, service: Service, path: Path, linked: LinkClient
+    def test_the_page_of_a_new_process_is_read_even_without_a_request_during_the_restart(
+        self, service: Service, path: Path, linked: Linked
     ) -> None:
         with LinkServer(path, service, CLOCK):
             linked.request()
             service.page.publish("old", SPAN)
-        another = Service(path)
-        with closing(another.page), LinkServer(path, another, CLOCK):
-            linked.request()
+        restarted = Service(path)
+        with closing(restarted.page), LinkServer(path, restarted, CLOCK):
+            linked.ask()
             assert linked.link.index_version() is None
-            another.page.publish("new", SPAN)
+            restarted.page.publish("new", SPAN)
             assert linked.link.index_version() is not None
 
     def test_without_a_published_version_the_version_is_unknown(self, path: Path, linked: LinkClient) -> None:
@@ -380,8 +380,8 @@ class TestIndexVersion:
             assert linked.link.index_version() is None
 
     @pytest.mark.usefixtures("server")
-    def test_a_link_that_was_closed_reads_none(self, service: Service, linked: LinkClient) -> None:
-        linked.request()
+    def test_a_closed_link_reads_no_version(self, service: Service, linked: Linked) -> None:
+        linked.ask()
         service.page.publish("one", SPAN)
         assert linked.link.index_version() is not None
         linked.close()

@@ -1,4 +1,4 @@
-"""Lookups that a link takes to the shard's JVM: those it answers, and when it is left alone."""
+"""Lookups over a link to the shard's JVM, and the conditions in which it gets none."""
 
 import asyncio
 import socket
@@ -20,24 +20,24 @@ pytestmark = pytest.mark.unit
 
 FRAME = lookup_frame(SeriesRequest(((Matcher("job", MatchOp.EQUAL, "a"),),), None, 5)) or b""
 DECLINED = encode_joined(Message("declined", {}))
-MOST = 16
+MAX_LOOKUPS = 16
 PAUSE_S = 1.0
 
 
 @pytest.fixture
 def jvm(path: Path) -> Path:
-    """Where the JVM listens, if it does."""
+    """The path of the JVM's socket."""
     return lookups_path(path)
 
 
-class Listener:
-    """A JVM of which the test takes the connections itself."""
+class FakeJvm:
+    """A JVM whose connections the test accepts itself."""
 
     def __init__(self, listener: socket.socket) -> None:
         self.listener = listener
 
     async def next(self) -> socket.socket:
-        """The next connection, with a lookup that has come over it."""
+        """The next connection, after a lookup was received over it."""
         return await asyncio.to_thread(self._next)
 
     def _next(self) -> socket.socket:
@@ -48,19 +48,19 @@ class Listener:
 
 
 @pytest.fixture
-def listener(jvm: Path) -> Iterator[Listener]:
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(jvm))
-        made.listen()
-        made.settimeout(WAIT_S)
-        yield Listener(made)
+def listener(jvm: Path) -> Iterator[FakeJvm]:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(jvm))
+        listening.listen()
+        listening.settimeout(WAIT_S)
+        yield FakeJvm(listening)
 
 
 def is_answered_again(linked: LinkClient) -> bool:
     return wait_until(lambda: linked.look_up(FRAME) is not None, timeout=WAIT_S, clock=CLOCK)
 
 
-def test_an_answer_of_the_jvm_is_returned(jvm: Path, linked: LinkClient) -> None:
+def test_the_jvms_answer_is_returned(jvm: Path, linked: Linked) -> None:
     with scripted(jvm, answering("one", "two")):
         assert [answer.warnings for answer in (linked.look_up(FRAME), linked.look_up(FRAME)) if answer] == [
             ("one",),
@@ -69,13 +69,13 @@ def test_an_answer_of_the_jvm_is_returned(jvm: Path, linked: LinkClient) -> None
         linked.close()
 
 
-def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: LinkClient) -> None:
-    def declines(connection: socket.socket) -> None:
+def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: Linked) -> None:
+    def decline_first(connection: socket.socket) -> None:
         assert connection.recv(1 << 16) == FRAME
         connection.sendall(DECLINED)
         answering("found")(connection)
 
-    with scripted(jvm, declines):
+    with scripted(jvm, decline_first):
         assert linked.look_up(FRAME) is None
         answer = linked.look_up(FRAME)
         assert answer is not None
@@ -112,7 +112,7 @@ def test_a_jvm_that_closes_the_connection_gets_no_lookups_for_a_second(
         linked.close()
 
 
-def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm: Path, linked: LinkClient) -> None:
+def test_a_restarted_jvm_gets_lookups_over_a_new_connection_at_once(jvm: Path, linked: Linked) -> None:
     with scripted(jvm, answering("one"), answering("two")):
         for word in ("one", "two"):
             answer = linked.look_up(FRAME)
@@ -121,68 +121,68 @@ def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm
         linked.close()
 
 
-def test_a_damaged_answer_is_none_and_the_jvm_is_asked_again(jvm: Path, linked: LinkClient) -> None:
+def test_a_damaged_answer_is_none_and_the_next_lookup_goes_to_the_jvm(jvm: Path, linked: Linked) -> None:
     with scripted(jvm, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
         assert linked.look_up(FRAME) is None
         assert linked.look_up(FRAME) is not None
         linked.close()
 
 
-def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: Listener, linked: LinkClient) -> None:
-    async def many() -> list[Answer | None]:
-        with ExitStack() as taken:
-            asking = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MOST)]
-            connections = [taken.enter_context(await listener.next()) for _ in range(MOST)]
-            assert await linked.looked_up(FRAME) is None, "one too many"
+def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: FakeJvm, linked: Linked) -> None:
+    async def fill_slots() -> list[Answer | None]:
+        with ExitStack() as open_connections:
+            lookups = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MAX_LOOKUPS)]
+            connections = [open_connections.enter_context(await listener.next()) for _ in range(MAX_LOOKUPS)]
+            assert await linked.looked_up(FRAME) is None, "it exceeds the limit"
             assert no_connection_waits(listener.listener)
             connections[3].sendall(answer_frame("early"))
-            done, _ = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
-            # As soon as one has its answer, there is room for another one.
+            done, _ = await asyncio.wait(lookups, return_when=asyncio.FIRST_COMPLETED)
+            # As soon as one is answered, its slot is free.
             one_more = asyncio.ensure_future(linked.looked_up(FRAME))
             assert await asyncio.to_thread(connections[3].recv, 1 << 16) == FRAME
             for connection in connections:
                 connection.sendall(answer_frame("late"))
             assert [task.result().warnings for task in done] == [("early",)]
-            return [await one_more, *await asyncio.gather(*asking)]
+            return [await one_more, *await asyncio.gather(*lookups)]
 
-    answers = linked.loop.run(many())
-    assert sorted(answer.warnings[0] for answer in answers if answer) == ["early"] + ["late"] * MOST
+    answers = linked.loop.run(fill_slots())
+    assert sorted(answer.warnings[0] for answer in answers if answer) == ["early"] + ["late"] * MAX_LOOKUPS
     linked.close()
 
 
-def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: Listener, linked: LinkClient) -> None:
-    async def cancelled() -> None:
-        for _ in range(2 * MOST):
-            asking = asyncio.ensure_future(linked.looked_up(FRAME))
+def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: FakeJvm, linked: Linked) -> None:
+    async def cancel_lookups() -> None:
+        for _ in range(2 * MAX_LOOKUPS):
+            lookup = asyncio.ensure_future(linked.looked_up(FRAME))
             with await listener.next() as connection:
-                asking.cancel()
+                lookup.cancel()
                 with pytest.raises(asyncio.CancelledError):
-                    await asking
+                    await lookup
                 assert await asyncio.to_thread(connection.recv, 1) == b""
 
-    linked.loop.run(cancelled())
+    linked.loop.run(cancel_lookups())
     linked.close()
 
 
 @pytest.mark.usefixtures("server")
-def test_requests_go_to_the_process_whatever_the_jvm_does(jvm: Path, linked: LinkClient) -> None:
+def test_requests_go_to_the_process_regardless_of_the_jvm(jvm: Path, linked: Linked) -> None:
     assert linked.look_up(FRAME) is None
     assert linked.request().warnings
     assert not jvm.exists()
 
 
-def test_lookups_do_not_wait_for_each_other(listener: Listener, linked: LinkClient) -> None:
-    async def two() -> tuple[Answer | None, Answer | None]:
+def test_lookups_do_not_wait_for_each_other(listener: FakeJvm, linked: Linked) -> None:
+    async def look_up_twice() -> tuple[Answer | None, Answer | None]:
         first = asyncio.ensure_future(linked.looked_up(FRAME))
-        with await listener.next() as held:
+        with await listener.next() as first_connection:
             second = asyncio.ensure_future(linked.looked_up(FRAME))
-            with await listener.next() as other:
-                other.sendall(answer_frame("second"))
+            with await listener.next() as second_connection:
+                second_connection.sendall(answer_frame("second"))
                 later = await second
                 assert not first.done()
-                held.sendall(answer_frame("first"))
+                first_connection.sendall(answer_frame("first"))
                 return await first, later
 
-    answers = linked.loop.run(two())
+    answers = linked.loop.run(look_up_twice())
     assert [answer.warnings for answer in answers if answer] == [("first",), ("second",)]
     linked.close()

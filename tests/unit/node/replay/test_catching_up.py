@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("take", [False, True])
-def test_a_shard_whose_node_works_in_the_same_folder_is_left_to_it_with_exit_code_5(
+def test_a_shard_whose_node_uses_the_same_folder_is_skipped_with_exit_code_5(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: bool
 ) -> None:
     # A process has one JVM, and other tests give it another heap.

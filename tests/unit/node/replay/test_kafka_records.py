@@ -39,7 +39,7 @@ def test_records_are_those_at_the_offsets(sampler: LogSampler) -> None:
     assert sampler(0, [0, 3, 6], 12) == [b"0", b"3", b"4"]
 
 
-def test_where_an_offset_has_no_record_the_next_one_is_taken_and_none_twice(sampler: LogSampler) -> None:
+def test_a_missing_offset_is_replaced_by_the_next_record_and_none_is_repeated(sampler: LogSampler) -> None:
     assert sampler(0, [4, 5, 6, 7], 12) == [b"4", b"5"]
 
 
@@ -48,7 +48,7 @@ def test_no_record_after_the_end_is_sampled(sampler: LogSampler) -> None:
     assert sampler(0, [11, 12], 12) == [b"9"]
 
 
-class Ran:
+class RecordingRunner:
     """A runner that only records its calls."""
 
     def __init__(self) -> None:
@@ -80,29 +80,29 @@ def jobs_of(world: World) -> list[Job]:
     ]
 
 
-def checked(world: World, ran: Ran) -> CheckedRunner:
-    return CheckedRunner(ran, world.sqlite, LogSampler(lambda _shard: world.log.another_reader()))
+def checked(world: World, runner: RecordingRunner) -> CheckedRunner:
+    return CheckedRunner(runner, world.sqlite, LogSampler(lambda _shard: world.log.another_reader()))
 
 
-def test_a_log_that_is_as_it_was_is_read(world: World) -> None:
-    ran = Ran()
-    checked(world, ran).run(jobs_of(world), lambda _: None)
-    assert ran.jobs == jobs_of(world)
+def test_an_unchanged_log_is_read(world: World) -> None:
+    runner = RecordingRunner()
+    checked(world, runner).run(jobs_of(world), lambda _: None)
+    assert runner.jobs == jobs_of(world)
 
 
 def test_a_log_that_has_lost_a_jobs_first_record_is_not_read(world: World) -> None:
-    ran = Ran()
+    runner = RecordingRunner()
     world.log.delete_before(2)
     with pytest.raises(DataLost, match="from offset 1 up to 2"):
-        checked(world, ran).run(jobs_of(world), lambda _: None)
-    assert ran.jobs == []
+        checked(world, runner).run(jobs_of(world), lambda _: None)
+    assert runner.jobs == []
 
 
 def test_another_topic_of_the_same_name_is_not_read(world: World) -> None:
-    ran = Ran()
+    runner = RecordingRunner()
     world.log.recreate()
     for _ in range(9):
         world.log.append(b"", 0)
     with pytest.raises(LogMismatch, match="another topic"):
-        checked(world, ran).run(jobs_of(world), lambda _: None)
-    assert ran.jobs == []
+        checked(world, runner).run(jobs_of(world), lambda _: None)
+    assert runner.jobs == []

@@ -47,11 +47,11 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def test_nothing_runs_before_the_first_call(lasting: WorkerProcess) -> None:
+def test_no_worker_runs_before_the_first_call(lasting: WorkerProcess) -> None:
     assert lasting.pid is None
 
 
-def test_asking_again_and_again_starts_one_worker(lasting: WorkerProcess) -> None:
+def test_repeated_requests_start_one_worker(lasting: WorkerProcess) -> None:
     lasting.ensure_worker()
     first = lasting.pid
     assert first is not None
@@ -75,11 +75,11 @@ def test_an_idle_worker_is_started_again_after_a_pause(clock: ManualClock, tmp_p
             service.ensure_worker()
             ended(service)
             service.ensure_worker()
-            assert service.pid is None, "not at once"
+            assert service.pid is None, "there is a pause first"
             clock.sleep(10)
 
 
-def test_while_another_worker_is_at_work_none_is_started_to_find_that_out(clock: ManualClock, tmp_path: Path) -> None:
+def test_while_another_worker_runs_none_is_started(clock: ManualClock, tmp_path: Path) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=python(""))) as service:
         service.ensure_worker()
         ended(service)
@@ -94,13 +94,13 @@ def test_while_another_worker_is_at_work_none_is_started_to_find_that_out(clock:
         assert was_started(service)
 
 
-def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
+def test_a_failing_worker_is_restarted_with_growing_pauses_and_then_no_longer(
     clock: ManualClock, tmp_path: Path
 ) -> None:
     service = WorkerProcess(None, tmp_path, clock, command=python("raise SystemExit(3)"))
     pauses = []
 
-    def fails() -> None:
+    def run_until_it_stops() -> None:
         while True:
             service.ensure_worker()
             ended(service)
@@ -112,7 +112,7 @@ def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
             pauses.append(clock.monotonic() - began)
 
     with pytest.raises(WorkerFails, match="exit code 3"):
-        fails()
+        run_until_it_stops()
     assert pauses[:6] == [2, 4, 8, 16, 32, 60]
 
 
@@ -124,7 +124,7 @@ def failing(tmp_path: Path, error: StrandlineError) -> Sequence[str]:
     return python(f"print(open({str(tmp_path / 'words')!r}).read()); raise SystemExit(1)")
 
 
-def ends(service: WorkerProcess, clock: ManualClock) -> None:
+def run_next_worker(service: WorkerProcess, clock: ManualClock) -> None:
     """Start the next worker, and wait for its end."""
     service.ensure_worker()
     assert was_started(service)
@@ -134,41 +134,41 @@ def ends(service: WorkerProcess, clock: ManualClock) -> None:
     clock.sleep(60)
 
 
-def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
+def test_a_worker_that_failed_on_a_full_disk_is_restarted_once_there_is_room(
     clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = {tmp_path / "scratch"}
     monkeypatch.setattr(service_module, "is_nearly_full", lambda path: path in full)
     command = failing(tmp_path, DiskFull(tmp_path / "scratch"))
     with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service, capture_logs() as lines:
-        ends(service, clock)
+        run_next_worker(service, clock)
         for _ in range(100):
             clock.sleep(60)
             service.ensure_worker()
             assert not was_started(service), "there is no room yet"
         full.clear()
-        ends(service, clock)
-    said = [line for line in lines if "has failed" in line["event"]]
-    assert str(tmp_path / "scratch") in said[0]["said"]
-    assert said[0]["remedy"].startswith("Free space")
+        run_next_worker(service, clock)
+    failures = [line for line in lines if "has failed" in line["event"]]
+    assert str(tmp_path / "scratch") in failures[0]["said"]
+    assert failures[0]["remedy"].startswith("Free space")
 
 
 @pytest.mark.parametrize("error", [DiskFull(None), StoreUnavailable("the store does not answer")])
-def test_a_worker_whose_errors_pass_by_themselves_is_never_given_up(
+def test_a_worker_with_retryable_errors_is_restarted_without_limit(
     clock: ManualClock, tmp_path: Path, error: StrandlineError
 ) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=failing(tmp_path, error))) as service:
         for _ in range(15):
-            ends(service, clock)
+            run_next_worker(service, clock)
 
 
-def test_the_reason_of_a_worker_that_is_given_up_is_its_own(clock: ManualClock, tmp_path: Path) -> None:
+def test_the_reason_of_a_stopped_worker_is_its_last_error(clock: ManualClock, tmp_path: Path) -> None:
     command = failing(tmp_path, StoreRefused("the tables are not ours"))
     with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service:
         for _ in range(10):
-            ends(service, clock)
+            run_next_worker(service, clock)
         with pytest.raises(WorkerFails, match="the tables are not ours"):
-            ends(service, clock)
+            run_next_worker(service, clock)
 
 
 def test_a_shard_in_a_node_leaves_the_worker_to_the_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:

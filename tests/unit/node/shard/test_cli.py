@@ -46,7 +46,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     structlog.reset_defaults()
 
 
-class SignalledHome(MemoryStorage):
+class SignallingStorage(MemoryStorage):
     """Sends this process a signal as soon as the shard reads, if one is set."""
 
     number: signal.Signals | None = None
@@ -58,12 +58,12 @@ class SignalledHome(MemoryStorage):
             os.kill(os.getpid(), number)
 
 
-class Assembled:
+class FakeAssembly:
     """Parts in memory instead of the real ones."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.index_storage = world, SignalledHome()
-        self.asked: list[tuple[Settings, int]] = []
+        self.world, self.index_storage = world, SignallingStorage()
+        self.calls: list[tuple[Settings, int]] = []
         self.heap_is_limited = False
 
     def limit_heap(self) -> None:
@@ -76,32 +76,32 @@ class Assembled:
         assert isinstance(replays, WorkerProcess)
         assert environment is os.environ
         assert clock.now_ms() > 0
-        assert self.heap_is_limited, "before there are threads"
-        self.asked.append((settings, shard))
+        assert self.heap_is_limited, "the heap must be limited before threads start"
+        self.calls.append((settings, shard))
         yield self.world.parts(self.index_storage)
 
 
 @pytest.fixture
-def parts(world: World, monkeypatch: pytest.MonkeyPatch) -> Assembled:
-    assembled = Assembled(world)
+def parts(world: World, monkeypatch: pytest.MonkeyPatch) -> FakeAssembly:
+    assembled = FakeAssembly(world)
     monkeypatch.setattr(module, "assembled", assembled)
     monkeypatch.setattr(module, "limit_arenas", assembled.limit_heap)
     return assembled
 
 
 def error_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)["error"]
-    return told
+    error: dict[str, Any] = json.loads(capsys.readouterr().out)["error"]
+    return error
 
 
-def test_the_help_tells_what_each_exit_code_of_a_shard_means(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_explains_each_exit_code_of_a_shard(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shard", "--help"]) == ExitCode.OK
-    shown = capsys.readouterr().out
+    help_text = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED):
-        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
-    assert EXIT_CODES[ExitCode.INTERRUPTED] not in shown, "Ctrl-C is an ordinary end"
+        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in help_text
+    assert EXIT_CODES[ExitCode.INTERRUPTED] not in help_text, "Ctrl-C ends a shard with exit code 0"
     for option in ("--status-file", "--accept-loss", "--accept-new-topic"):
-        assert option in shown
+        assert option in help_text
 
 
 @pytest.mark.parametrize(
@@ -115,59 +115,59 @@ def test_the_help_tells_what_each_exit_code_of_a_shard_means(capsys: pytest.Capt
         (["0", "--status-file", "."], "Invalid value for '--status-file': File '.' is a directory"),
     ],
 )
-def test_a_wrong_command_line_starts_nothing(
-    arguments: list[str], message: str, parts: Assembled, capsys: pytest.CaptureFixture[str]
+def test_an_invalid_command_line_starts_no_shard(
+    arguments: list[str], message: str, parts: FakeAssembly, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["shard", *arguments]) == ExitCode.USAGE
     assert capsys.readouterr().err == f"error: {message}\n  See `strandline shard --help`\n"
-    assert parts.asked == []
+    assert parts.calls == []
 
 
-def test_wrong_settings_start_nothing(
-    parts: Assembled, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_invalid_settings_start_no_shard(
+    parts: FakeAssembly, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__GROUPS", "many")
     assert main(["shard", "0", "--output", "json"]) == ExitCode.USAGE
     error = error_of(capsys)
     assert (error["type"], error["exit_code"]) == ("SettingsError", 2)
     assert [problem["setting"] for problem in error["problems"]] == ["dataset.groups"]
-    assert parts.asked == []
+    assert parts.calls == []
 
 
-def test_a_settings_file_that_is_not_there_starts_nothing(
-    parts: Assembled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_missing_settings_file_starts_no_shard(
+    parts: FakeAssembly, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["shard", "0", "--config", str(tmp_path / "gone.toml")]) == ExitCode.USAGE
     assert "gone.toml" in capsys.readouterr().err
-    assert parts.asked == []
+    assert parts.calls == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_shard_and_all_is_well(
-    world: World, parts: Assembled, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+def test_a_signal_ends_a_shard_with_exit_code_0(
+    world: World, parts: FakeAssembly, number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts.index_storage.number = number
     assert main(["shard", "7"]) == ExitCode.OK
-    ((settings, shard),) = parts.asked
+    ((settings, shard),) = parts.calls
     assert shard == 7
     assert settings.dataset.name == "metrics"
     state = world.sqlite.state(world.options.shard)
     assert state is not None
-    assert state.seen_at is None, "it has left"
+    assert state.seen_at is None, "the shard was released"
     assert capsys.readouterr().out == ""
 
 
-def test_the_status_file_tells_how_the_shard_ended(world: World, parts: Assembled, tmp_path: Path) -> None:
+def test_the_status_file_has_the_final_status(world: World, parts: FakeAssembly, tmp_path: Path) -> None:
     produce_everywhere(world)
     parts.index_storage.number = signal.SIGTERM
     path = tmp_path / "status.json"
     assert main(["shard", "0", "--status-file", str(path)]) == ExitCode.OK
-    told = json.loads(path.read_text(encoding="utf-8"))
-    assert (told["phase"], told["counters"]["records"]) == ("stopped", 1)
+    status = json.loads(path.read_text(encoding="utf-8"))
+    assert (status["phase"], status["counters"]["records"]) == ("stopped", 1)
 
 
 @pytest.mark.usefixtures("parts")
-def test_a_status_file_that_can_not_be_written_is_told_with_what_to_do(
+def test_an_unwritable_status_file_is_reported_with_a_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "gone" / "status.json"
@@ -178,7 +178,7 @@ def test_a_status_file_that_can_not_be_written_is_told_with_what_to_do(
 
 
 @pytest.mark.usefixtures("parts")
-def test_a_shard_that_another_has_taken_ends_with_a_code_of_its_own(
+def test_a_shard_that_was_taken_over_ends_with_its_own_exit_code(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def overtake(call: StoreCall) -> None:
@@ -203,32 +203,32 @@ def lose_records(world: World) -> None:
     world.log.delete_before(1)
 
 
-def make_topic_again(world: World) -> None:
+def recreate_topic(world: World) -> None:
     world.start()
     world.crash()
     world.log.recreate()
 
 
 @pytest.mark.parametrize(
-    ("befall", "code", "option"),
+    ("prepare", "code", "option"),
     [
         (lose_records, ExitCode.DATA_LOST, ["--accept-loss", "1"]),
-        (make_topic_again, ExitCode.FAILED, ["--accept-new-topic"]),
+        (recreate_topic, ExitCode.FAILED, ["--accept-new-topic"]),
     ],
 )
-def test_what_a_person_has_to_accept_is_refused_until_it_is(
-    befall: Callable[[World], None], code: ExitCode, option: list[str], world: World, parts: Assembled
+def test_a_loss_is_refused_until_an_operator_accepts_it(
+    prepare: Callable[[World], None], code: ExitCode, option: list[str], world: World, parts: FakeAssembly
 ) -> None:
-    befall(world)
+    prepare(world)
     parts.index_storage.number = signal.SIGTERM
     assert main(["shard", "0"]) == code
-    assert parts.index_storage.number is not None, "it has not come to reading"
+    assert parts.index_storage.number is not None, "it did not start to read"
     assert main(["shard", "0", *option]) == ExitCode.OK
     assert parts.index_storage.number is None
 
 
 @pytest.mark.usefixtures("parts")
-def test_one_acceptance_does_not_stand_for_the_other(world: World) -> None:
+def test_accepting_one_kind_of_loss_does_not_accept_the_other(world: World) -> None:
     lose_records(world)
     assert main(["shard", "0", "--accept-new-topic"]) == ExitCode.DATA_LOST
     world.log.recreate()

@@ -34,7 +34,7 @@ def options(settings: Settings, topic_retention_ms: int | None = 7 * DAY) -> Sha
     )
 
 
-def unfit(topic_retention_ms: int | None, **values: Any) -> Problem:
+def problem_of(topic_retention_ms: int | None, **values: Any) -> Problem:
     with pytest.raises(SettingsError) as raised:
         bucket_policy(DatasetSettings(**values), topic_retention_ms)
     assert raised.value.exit_code == ExitCode.USAGE
@@ -43,13 +43,13 @@ def unfit(topic_retention_ms: int | None, **values: Any) -> Problem:
     return problem
 
 
-def test_the_defaults_make_a_policy_with_the_least_safe_margin() -> None:
+def test_the_defaults_make_a_policy_with_the_smallest_safe_margin() -> None:
     assert bucket_policy(DatasetSettings(), 7 * DAY) == BucketPolicy(
         flush_interval=HOUR, retention=7 * DAY, margin=7 * DAY + 2 * HOUR, stale_after=HOUR
     )
 
 
-def test_everything_that_is_set_reaches_the_policy() -> None:
+def test_all_settings_reach_the_policy() -> None:
     dataset = DatasetSettings(
         flush_interval="15m", retention="3d", margin="10d", stale_after="2h", kafka_retention="8d"
     )
@@ -58,35 +58,35 @@ def test_everything_that_is_set_reaches_the_policy() -> None:
     )
 
 
-@pytest.mark.parametrize("for_ever", [None, -1, 3640 * DAY + 1, 10**17])
-def test_a_topic_with_unlimited_retention_needs_a_setting(for_ever: int | None) -> None:
-    assert unfit(for_ever, name="power", topic="meters") == Problem(
+@pytest.mark.parametrize("unlimited", [None, -1, 3640 * DAY + 1, 10**17])
+def test_a_topic_with_unlimited_retention_needs_a_setting(unlimited: int | None) -> None:
+    assert problem_of(unlimited, name="power", topic="meters") == Problem(
         "dataset.kafka_retention",
         "",
         "with topic meters",
         "must be set, because the topic keeps its records forever",
         "Set it to the longest time for which a node may be down, such as 7d; or set margin",
     )
-    assert bucket_policy(DatasetSettings(kafka_retention="2d"), for_ever).margin == 2 * DAY + 2 * HOUR
-    assert bucket_policy(DatasetSettings(margin="5d"), for_ever).margin == 5 * DAY
-    assert bucket_policy(DatasetSettings(margin="5d", kafka_retention="2d"), for_ever).margin == 5 * DAY
+    assert bucket_policy(DatasetSettings(kafka_retention="2d"), unlimited).margin == 2 * DAY + 2 * HOUR
+    assert bucket_policy(DatasetSettings(margin="5d"), unlimited).margin == 5 * DAY
+    assert bucket_policy(DatasetSettings(margin="5d", kafka_retention="2d"), unlimited).margin == 5 * DAY
 
 
 def test_a_retention_below_the_topic_s_own_is_refused() -> None:
-    problem = unfit(7 * DAY, kafka_retention="167h")
+    problem = problem_of(7 * DAY, kafka_retention="167h")
     assert (problem.setting, problem.value_shown) == ("dataset.kafka_retention", "167h")
     assert problem.what == "is less than the topic's retention, 7d"
     assert problem.remedy == "Set it to at least 7d, or \"\" for the topic's own; or lower the topic's retention.ms"
     assert bucket_policy(DatasetSettings(kafka_retention="7d"), 7 * DAY).margin == 7 * DAY + 2 * HOUR
 
 
-def test_a_retention_above_the_topic_s_own_is_the_one_that_counts() -> None:
+def test_a_retention_above_the_topic_s_own_is_used() -> None:
     """So that the topic's retention can be raised afterwards."""
     assert bucket_policy(DatasetSettings(kafka_retention="10d"), 7 * DAY).margin == 10 * DAY + 2 * HOUR
 
 
-def test_a_margin_that_the_topic_outlives_is_refused() -> None:
-    problem = unfit(7 * DAY, margin="169h")
+def test_a_margin_below_the_topic_s_retention_is_refused() -> None:
+    problem = problem_of(7 * DAY, margin="169h")
     assert (problem.setting, problem.value_shown, problem.where) == ("dataset.margin", "169h", "with topic metrics")
     assert problem.what == (
         "is less than Kafka's retention, 7d, and two flush intervals of 1h: a node that was down could find its keys"
@@ -96,19 +96,19 @@ def test_a_margin_that_the_topic_outlives_is_refused() -> None:
     assert bucket_policy(DatasetSettings(margin="170h"), 7 * DAY).margin == 170 * HOUR
 
 
-def test_a_topic_s_retention_may_make_too_many_rows() -> None:
-    problem = unfit(3640 * DAY)
+def test_a_topic_s_retention_that_needs_too_many_rows_is_refused() -> None:
+    problem = problem_of(3640 * DAY)
     assert problem.what.startswith(
         "makes 1,488,010 manifest rows per shard, and the maximum is 500,000: (7d of retention + 87362h of margin)"
     )
     assert problem.remedy == "Raise flush_interval, or lower groups, retention or the topic's retention"
-    assert unfit(7 * DAY, flush_interval="1m", retention="1d", history="0s", groups=64).setting == (
+    assert problem_of(7 * DAY, flush_interval="1m", retention="1d", history="0s", groups=64).setting == (
         "dataset.flush_interval"
     )
 
 
-def hours(most: int) -> st.SearchStrategy[int | None]:
-    return st.none() | st.integers(1, most)
+def hours(maximum: int) -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(1, maximum)
 
 
 @given(
@@ -117,53 +117,53 @@ def hours(most: int) -> st.SearchStrategy[int | None]:
     retention_and_history=st.tuples(st.integers(24, 600), st.integers(0, 600)),
     margin_kafka_and_topic=st.tuples(hours(1000), hours(600), hours(600)),
 )
-def test_a_policy_is_made_if_and_only_if_it_keeps_every_promise_about_time(
+def test_a_policy_is_accepted_if_and_only_if_it_fulfils_every_guarantee_about_time(
     minutes: int,
     groups: int,
     retention_and_history: tuple[int, int],
     margin_kafka_and_topic: tuple[int | None, int | None, int | None],
 ) -> None:
     interval, (retention, history) = minutes * 60_000, retention_and_history
-    given_margin, kafka, topic = margin_kafka_and_topic
-    written = {"retention": retention, "history": history, "margin": given_margin, "kafka_retention": kafka}
+    margin_hours, kafka, topic = margin_kafka_and_topic
+    written = {"retention": retention, "history": history, "margin": margin_hours, "kafka_retention": kafka}
     values: dict[str, Any] = {name: f"{hours}h" for name, hours in written.items() if hours is not None}
 
-    least = max(topic or 0, kafka or 0) * HOUR + 2 * interval
-    margin = least if given_margin is None else given_margin * HOUR
+    least_margin = max(topic or 0, kafka or 0) * HOUR + 2 * interval
+    margin = least_margin if margin_hours is None else margin_hours * HOUR
     buckets = math.ceil((retention * HOUR + max(history * HOUR, margin)) / interval)
-    keeps_promises = (
+    is_valid = (
         any(margin_kafka_and_topic)
-        and margin >= least
+        and margin >= least_margin
         and not (kafka and topic and kafka < topic)
         and buckets * (groups + 1) <= MAX_ROWS
     )
-    with nullcontext() if keeps_promises else pytest.raises((ValidationError, SettingsError)):
+    with nullcontext() if is_valid else pytest.raises((ValidationError, SettingsError)):
         dataset = DatasetSettings(flush_interval=f"{minutes}m", groups=groups, **values)
         assert bucket_policy(dataset, topic * HOUR if topic else None).margin == margin
 
 
-def test_a_shard_is_told_the_defaults() -> None:
-    made = options(Settings())
-    assert made.shard == ShardId("metrics", 3)
-    assert made.shape == DatasetShape("metrics", HOUR, 16, "xxh3-128", 8)
-    assert made.row_lifetime == 37 * DAY
-    assert (made.grace, made.history) == (30 * SECOND, 30 * DAY)
-    assert made.first_start == FirstStart(StartAt.EARLIEST)
-    assert made.record_limits == Limits()
-    assert made.sample_limits == SampleLimits(behind=None, ahead=600 * SECOND)
-    assert made.folder == Path("/data/shards/metrics/3")
-    assert (made.buffer_bytes, made.spill_bytes) == (512 << 20, 4 << 30)
-    assert (made.series_limit, made.flush.spread) == (2_000_000, 0.8)
+def test_a_shard_gets_the_default_options() -> None:
+    shard_options_of = options(Settings())
+    assert shard_options_of.shard == ShardId("metrics", 3)
+    assert shard_options_of.shape == DatasetShape("metrics", HOUR, 16, "xxh3-128", 8)
+    assert shard_options_of.row_lifetime == 37 * DAY
+    assert (shard_options_of.grace, shard_options_of.history) == (30 * SECOND, 30 * DAY)
+    assert shard_options_of.first_start == FirstStart(StartAt.EARLIEST)
+    assert shard_options_of.record_limits == Limits()
+    assert shard_options_of.sample_limits == SampleLimits(behind=None, ahead=600 * SECOND)
+    assert shard_options_of.folder == Path("/data/shards/metrics/3")
+    assert (shard_options_of.buffer_bytes, shard_options_of.spill_bytes) == (512 << 20, 4 << 30)
+    assert (shard_options_of.series_limit, shard_options_of.flush.spread) == (2_000_000, 0.8)
 
 
-def test_the_defaults_are_those_of_a_shard_s_own() -> None:
-    made = options(Settings())
+def test_the_default_settings_are_the_default_options_of_a_shard() -> None:
+    shard_options_of = options(Settings())
     for field in fields(ShardOptions):
         if isinstance(field.default, int | float | str):
-            assert getattr(made, field.name) == field.default, field.name
+            assert getattr(shard_options_of, field.name) == field.default, field.name
 
 
-def test_everything_that_is_set_reaches_the_shard() -> None:
+def test_all_settings_reach_the_shard() -> None:
     settings = Settings(
         dataset=DatasetSettings(name="power", grace="5s", groups=4, history="1d"),
         shard=ShardSettings(
@@ -185,17 +185,26 @@ def test_everything_that_is_set_reaches_the_shard() -> None:
             lucene_buffer="1536k",
         ),
     )
-    made = options(settings)
-    assert (made.shard, made.groups, made.partitions) == (ShardId("power", 3), 4, 8)
-    assert (made.grace, made.history) == (5 * SECOND, DAY)
-    assert made.first_start == FirstStart(StartAt.LOOK_BACK, 90 * 60 * SECOND)
-    assert made.record_limits == Limits(record_bytes=9 << 10, labels=6, label_name=7, label_value=8)
-    assert made.sample_limits == SampleLimits(behind=10 * SECOND, ahead=11 * SECOND)
-    assert (made.series_limit, made.buffer_bytes, made.spill_bytes) == (5, 12 << 20, 13 << 20)
-    assert made.segment_cache_bytes == 17 << 20
-    assert made.flush.spread == 0.5
-    assert (made.poll_records, made.active_lag, made.refresh_s, made.lucene_ram_mb) == (14, 15, 1.6, 1.5)
-    assert made.folder == Path("/data/shards/power/3")
+    shard_options_of = options(settings)
+    assert (shard_options_of.shard, shard_options_of.groups, shard_options_of.partitions) == (ShardId("power", 3), 4, 8)
+    assert (shard_options_of.grace, shard_options_of.history) == (5 * SECOND, DAY)
+    assert shard_options_of.first_start == FirstStart(StartAt.LOOK_BACK, 90 * 60 * SECOND)
+    assert shard_options_of.record_limits == Limits(record_bytes=9 << 10, labels=6, label_name=7, label_value=8)
+    assert shard_options_of.sample_limits == SampleLimits(behind=10 * SECOND, ahead=11 * SECOND)
+    assert (shard_options_of.series_limit, shard_options_of.buffer_bytes, shard_options_of.spill_bytes) == (
+        5,
+        12 << 20,
+        13 << 20,
+    )
+    assert shard_options_of.segment_cache_bytes == 17 << 20
+    assert shard_options_of.flush.spread == 0.5
+    assert (
+        shard_options_of.poll_records,
+        shard_options_of.active_lag,
+        shard_options_of.refresh_s,
+        shard_options_of.lucene_ram_mb,
+    ) == (14, 15, 1.6, 1.5)
+    assert shard_options_of.folder == Path("/data/shards/power/3")
 
 
 @pytest.mark.parametrize(
@@ -206,26 +215,26 @@ def test_everything_that_is_set_reaches_the_shard() -> None:
         ("1d", FirstStart(StartAt.LOOK_BACK, DAY)),
     ],
 )
-def test_each_way_to_start_first_reaches_the_shard(written: str, first_start: FirstStart) -> None:
+def test_each_kind_of_first_start_reaches_the_shard(written: str, first_start: FirstStart) -> None:
     assert options(Settings(shard=ShardSettings(first_start=written))).first_start == first_start
 
 
-def test_no_limit_on_sample_times_is_none() -> None:
-    made = options(Settings(shard=ShardSettings(max_sample_age="", max_sample_ahead="")))
-    assert made.sample_limits == SampleLimits(behind=None, ahead=None)
+def test_no_limit_on_sample_times_means_none() -> None:
+    shard_options_of = options(Settings(shard=ShardSettings(max_sample_age="", max_sample_ahead="")))
+    assert shard_options_of.sample_limits == SampleLimits(behind=None, ahead=None)
 
 
-def test_the_settings_allow_what_the_decoder_does_and_no_more() -> None:
+def test_the_settings_allow_exactly_what_the_decoder_does() -> None:
     largest = ShardSettings(max_labels=MAX_LABELS, max_label_name=MAX_TEXT, max_label_value=MAX_TEXT)
     assert options(Settings(shard=largest)).record_limits == Limits(
         labels=MAX_LABELS, label_name=MAX_TEXT, label_value=MAX_TEXT
     )
-    for name, most in (("max_labels", MAX_LABELS), ("max_label_name", MAX_TEXT), ("max_label_value", MAX_TEXT)):
-        with pytest.raises(ValueError, match=f"is not between 1 and {most}"):
-            ShardSettings(**{name: most + 1})
+    for name, maximum in (("max_labels", MAX_LABELS), ("max_label_name", MAX_TEXT), ("max_label_value", MAX_TEXT)):
+        with pytest.raises(ValueError, match=f"is not between 1 and {maximum}"):
+            ShardSettings(**{name: maximum + 1})
 
 
-def test_shards_have_folders_of_their_own() -> None:
+def test_each_shard_has_its_own_folder() -> None:
     folders = {
         shard_options(
             Settings(dataset=DatasetSettings(name=name)),
@@ -240,6 +249,6 @@ def test_shards_have_folders_of_their_own() -> None:
     assert len(folders) == 16
 
 
-def test_a_shard_is_not_told_options_that_do_not_fit_its_topic() -> None:
+def test_options_that_do_not_fit_the_topic_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"dataset.kafka_retention \(with topic metrics\) must be set"):
         options(Settings(), None)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 SHARD = ShardId("metrics", 3)
 
 
-def test_a_sender_of_garbage_leaves_one_line_a_minute_with_the_newest_reason_and_place() -> None:
+def test_invalid_records_are_logged_once_a_minute_with_the_newest_reason_and_offset() -> None:
     clock, log = ManualClock(), DeadLetterLog()
     with capture_logs() as lines:
         for offset in range(300):
@@ -21,7 +21,7 @@ def test_a_sender_of_garbage_leaves_one_line_a_minute_with_the_newest_reason_and
             log.log_if_due(SHARD, clock)
             clock.sleep(1.0)
         clock.sleep(60.0)
-        # Nothing new, and the dead letters since the last line are logged.
+        # Without a new one, the dead letters since the last line are logged.
         log.log_if_due(SHARD, clock)
         clock.sleep(3600.0)
         log.log_if_due(SHARD, clock)
@@ -43,4 +43,6 @@ def test_a_shard_logs_the_records_that_it_could_not_decode_across_buckets(world:
             world.log.append(b"nothing that can be decoded", time)
             world.read_all()
     undecoded = [line for line in lines if "dead-letter topic" in line["event"]]
-    assert [(line["records"], line["newest_offset"]) for line in undecoded] == [(1, 0)], "the others within the minute"
+    assert [(line["records"], line["newest_offset"]) for line in undecoded] == [(1, 0)], (
+        "the other ones were within the minute"
+    )

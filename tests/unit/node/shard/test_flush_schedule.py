@@ -17,7 +17,7 @@ def schedule(first_group: int = 0, *, groups: int = 4, spread: int = SPREAD) -> 
     return FlushSchedule(groups, spread, first_group, Backoff(minimum=10, maximum=1_000))
 
 
-def taken(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, int, int]]:
+def complete_order(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, int, int]]:
     """The complete schedule, in the order in which it is stored."""
     order = []
     while (upcoming := flushes.next_due(below)) is not None:
@@ -26,7 +26,7 @@ def taken(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, i
     return order
 
 
-def test_nothing_waits_at_first() -> None:
+def test_a_new_schedule_is_empty() -> None:
     assert schedule().next_due() is None
     assert schedule().is_stored(7)
 
@@ -35,22 +35,22 @@ def test_nothing_waits_at_first() -> None:
 def test_the_groups_of_a_bucket_are_spread_over_the_interval_from_the_shards_own_group_on(first: int) -> None:
     flushes = schedule(first)
     flushes.add(7, EVERY, NOW, urgent=False)
-    assert taken(flushes) == [(NOW + turn * SPREAD // 4, 7, (first + turn) % 4) for turn in range(4)]
+    assert complete_order(flushes) == [(NOW + place * SPREAD // 4, 7, (first + place) % 4) for place in range(4)]
 
 
 def test_all_groups_are_due_before_the_spread_is_over_however_it_divides() -> None:
     flushes = schedule(2, groups=7, spread=100)
     flushes.add(7, frozenset(range(7)), NOW, urgent=False)
-    assert [due - NOW for due, _, _ in taken(flushes)] == [0, 14, 28, 42, 57, 71, 85]
+    assert [due - NOW for due, _, _ in complete_order(flushes)] == [0, 14, 28, 42, 57, 71, 85]
 
 
-def test_a_spread_of_nothing_lets_all_be_due_at_once() -> None:
+def test_with_a_spread_of_zero_all_groups_are_due_at_once() -> None:
     flushes = schedule(spread=0)
     flushes.add(7, EVERY, NOW, urgent=False)
-    assert taken(flushes) == [(NOW, 7, group) for group in range(4)]
+    assert complete_order(flushes) == [(NOW, 7, group) for group in range(4)]
 
 
-def test_only_the_groups_that_were_added_wait() -> None:
+def test_only_added_groups_wait() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({1, 3}), NOW, urgent=False)
     assert not flushes.is_stored(7)
@@ -61,47 +61,49 @@ def test_only_the_groups_that_were_added_wait() -> None:
     assert flushes.next_due() is None
 
 
-def test_what_is_urgent_is_due_at_once() -> None:
+def test_an_urgent_group_is_due_at_once() -> None:
     flushes = schedule(3)
     flushes.add(7, EVERY, NOW, urgent=True)
-    assert taken(flushes) == [(NOW, 7, group) for group in range(4)]
+    assert complete_order(flushes) == [(NOW, 7, group) for group in range(4)]
 
 
-def test_a_group_that_has_fallen_behind_waits_for_nothing_any_more() -> None:
+def test_a_group_that_has_fallen_behind_is_due_at_once() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({3}), NOW, urgent=False)
     flushes.add(8, EVERY, NOW + 500, urgent=False)
-    assert taken(flushes) == [
+    assert complete_order(flushes) == [
         (NOW + 500, 7, 3),
         (NOW + 500, 8, 0),
         (NOW + 500, 8, 3),
         (NOW + 700, 8, 1),
         (NOW + 900, 8, 2),
-    ], "of the others each has its turn"
+    ], "the other groups are still spread"
 
 
-def test_what_was_due_already_is_not_put_off_by_a_bucket_that_comes() -> None:
+def test_a_new_bucket_does_not_delay_groups_that_are_due() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({0}), NOW, urgent=False)
     flushes.add(8, frozenset({0}), NOW + 500, urgent=False)
-    assert taken(flushes) == [(NOW, 7, 0), (NOW + 500, 8, 0)]
+    assert complete_order(flushes) == [(NOW, 7, 0), (NOW + 500, 8, 0)]
 
 
-def test_a_groups_buckets_come_in_the_order_of_buckets_and_so_do_those_due_at_one_time() -> None:
+def test_buckets_of_a_group_and_those_due_at_one_time_are_in_bucket_order() -> None:
     flushes = schedule()
     for bucket in (7, 8, 9):
         flushes.add(bucket, EVERY, NOW, urgent=True)
-    assert [(bucket, group) for _, bucket, group in taken(flushes)] == [(b, g) for b in (7, 8, 9) for g in range(4)]
+    assert [(bucket, group) for _, bucket, group in complete_order(flushes)] == [
+        (b, g) for b in (7, 8, 9) for g in range(4)
+    ]
 
 
-def test_a_group_that_failed_waits_and_holds_back_no_other() -> None:
+def test_a_group_that_failed_waits_and_delays_no_other() -> None:
     flushes = schedule()
     flushes.add(7, EVERY, NOW, urgent=True)
     flushes.add(8, EVERY, NOW, urgent=True)
     assert flushes.failed(2, NOW) == 10
-    order = taken(flushes)
+    order = complete_order(flushes)
     assert [group for _, _, group in order] == [0, 1, 3, 0, 1, 3, 2, 2]
-    assert order[-2:] == [(NOW + 10, 7, 2), (NOW, 8, 2)], "once it has worked it waits no longer"
+    assert order[-2:] == [(NOW + 10, 7, 2), (NOW, 8, 2)], "a success ends the wait"
 
 
 def test_a_group_that_failed_before_its_time_still_waits_for_its_time() -> None:
@@ -130,7 +132,7 @@ def test_failures_of_one_group_do_not_count_for_another() -> None:
     assert flushes.failed(1, NOW) == 10
 
 
-def test_in_a_hurry_all_is_due_in_the_order_of_buckets_but_for_what_has_failed() -> None:
+def test_in_a_hurry_all_but_failed_groups_are_due_in_the_order_of_buckets() -> None:
     flushes = schedule()
     flushes.add(7, EVERY, NOW, urgent=False)
     flushes.add(8, frozenset({0, 1}), NOW, urgent=False)
@@ -149,18 +151,18 @@ def test_in_a_hurry_all_is_due_in_the_order_of_buckets_but_for_what_has_failed()
     assert upcoming[1:] == (8, 1)
 
 
-def test_below_a_bucket_only_older_ones_come() -> None:
+def test_with_a_bound_only_older_buckets_are_due() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({0, 1}), NOW, urgent=True)
     flushes.add(8, EVERY, NOW, urgent=True)
     assert flushes.next_due(below=7) is None
-    assert [(bucket, group) for _, bucket, group in taken(flushes, below=8)] == [(7, 0), (7, 1)]
+    assert [(bucket, group) for _, bucket, group in complete_order(flushes, below=8)] == [(7, 0), (7, 1)]
     assert not flushes.is_stored(8)
     assert flushes.next_due(below=9) == (NOW, 8, 0)
 
 
 @given(st.integers(0, 40))
-def test_a_wait_doubles_until_its_bound_and_never_passes_it(failures: int) -> None:
+def test_a_wait_doubles_up_to_its_bound(failures: int) -> None:
     backoff = Backoff(minimum=7, maximum=60_000)
     assert backoff.after(failures + 1) == min(60_000, 7 * 2**failures)
 
@@ -176,24 +178,24 @@ ADDED = st.lists(
 
 
 @given(ADDED, st.integers(0, 3))
-def test_every_group_of_every_bucket_comes_once_and_in_order(
+def test_every_group_of_every_bucket_is_due_once_and_in_order(
     added: list[tuple[frozenset[int], int, bool]], first_group: int
 ) -> None:
-    flushes, now, wanted = schedule(first_group), NOW, set()
+    flushes, now, expected = schedule(first_group), NOW, set()
     for bucket, (groups, passed, urgent) in enumerate(added):
         now += passed
         flushes.add(bucket, groups, now, urgent=urgent)
-        wanted |= {(bucket, group) for group in groups}
-    order = taken(flushes)
-    assert {(bucket, group) for _, bucket, group in order} == wanted
-    assert len(order) == len(wanted)
-    assert all(due < now + SPREAD for due, _, _ in order), "a bucket is stored before the next one's turn is over"
+        expected |= {(bucket, group) for group in groups}
+    order = complete_order(flushes)
+    assert {(bucket, group) for _, bucket, group in order} == expected
+    assert len(order) == len(expected)
+    assert all(due < now + SPREAD for due, _, _ in order), "a bucket is stored within the spread"
     for group in range(4):
-        of_group = [bucket for _, bucket, one in order if one == group]
+        of_group = [bucket for _, bucket, other in order if other == group]
         assert of_group == sorted(of_group)
 
 
-def test_groups_that_are_due_together_are_told_together_unless_an_older_bucket_or_a_failure_holds_them_back() -> None:
+def test_groups_due_at_one_time_are_returned_together_unless_an_older_bucket_or_a_failure_delays_them() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({0}), NOW, urgent=True)
     flushes.add(8, EVERY, NOW, urgent=True)
@@ -205,7 +207,7 @@ def test_groups_that_are_due_together_are_told_together_unless_an_older_bucket_o
     assert flushes.due_of(9, NOW + 10) == []
 
 
-def test_what_is_spread_is_not_due_before_its_turn() -> None:
+def test_spread_groups_are_not_due_before_their_time() -> None:
     flushes = schedule()
     flushes.add(7, EVERY, NOW, urgent=False)
     assert flushes.due_of(7, NOW) == [0]

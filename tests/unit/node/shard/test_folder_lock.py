@@ -20,7 +20,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
-def test_a_folder_has_one_process_and_is_free_when_that_is_killed(tmp_path: Path) -> None:
+def test_a_folder_has_one_process_and_is_released_when_that_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "shards" / "0"
     command = [sys.executable, "-c", HOLDER, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
@@ -37,10 +37,10 @@ def test_a_folder_has_one_process_and_is_free_when_that_is_killed(tmp_path: Path
 
 
 def test_a_folder_on_a_full_disk_is_named_and_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object, **__: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "mkdir", refused)
+    monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(DiskFull, match=str(tmp_path)) as full, locked(tmp_path):
         pytest.fail("it is not locked")
     assert full.value.transient

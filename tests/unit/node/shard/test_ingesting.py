@@ -13,18 +13,18 @@ from support.shard_world import START, World
 pytestmark = pytest.mark.unit
 
 
-def test_records_of_one_poll_are_unpacked_within_a_bound_of_bytes_and_all_are_taken(
+def test_records_of_one_poll_are_decompressed_within_a_limit_and_all_are_consumed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unpacked: list[tuple[int, int]] = []
     unpack = Decoder.unpack
 
-    def noted(decoder: Decoder, bodies: Sequence[bytes]) -> Unpacked:
-        made = unpack(decoder, bodies)
-        unpacked.append((len(bodies), len(made.data)))
-        return made
+    def record(decoder: Decoder, bodies: Sequence[bytes]) -> Unpacked:
+        decompressed = unpack(decoder, bodies)
+        unpacked.append((len(bodies), len(decompressed.data)))
+        return decompressed
 
-    monkeypatch.setattr(Decoder, "unpack", noted)
+    monkeypatch.setattr(Decoder, "unpack", record)
     large = encode_request([Series([("__name__", "m"), ("text", "x" * 4_000)], [(START, 1.0)])])
     small = encode_request([Series([("__name__", "m"), ("text", "x")], [(START, 2.0)])])
     monkeypatch.setattr(ingesting, "MAX_UNPACKED", len(large) + len(small))

@@ -26,13 +26,13 @@ class Client:
     def __init__(self, code: int) -> None:
         self.code, self.is_over, self.is_stale = code, True, True
 
-    def list_offsets(self, wanted: dict[Any, object], **_: object) -> dict[Any, "Future[Any]"]:
+    def list_offsets(self, partitions: dict[Any, object], **_: object) -> dict[Any, "Future[Any]"]:
         answer = Future[Any]()
         if self.is_stale:
             answer.set_exception(KafkaException(KafkaError(self.code)))
         else:
             answer.set_result(SimpleNamespace(offset=END))
-        return dict.fromkeys(wanted, answer)
+        return dict.fromkeys(partitions, answer)
 
     def list_topics(self, _topic: str, **_: object) -> None:
         self.is_stale = not self.is_over
@@ -54,11 +54,11 @@ def client(request: pytest.FixtureRequest) -> Client:
 @pytest.fixture
 def admin(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaAdmin]:
     monkeypatch.setattr(kafka_admin, "create_client", lambda _kind, _options: client)
-    with closing(KafkaAdmin({}, "metrics")) as made:
-        yield made
+    with closing(KafkaAdmin({}, "metrics")) as created:
+        yield created
 
 
-def test_a_leader_that_is_back_is_found_at_once(admin: KafkaAdmin) -> None:
+def test_a_leader_that_returns_is_found_at_once(admin: KafkaAdmin) -> None:
     assert admin.end(0, IsolationLevel.READ_COMMITTED) == END
 
 
@@ -68,7 +68,7 @@ def test_without_a_leader_there_is_no_offset(admin: KafkaAdmin, client: Client) 
         admin.end(0, IsolationLevel.READ_COMMITTED)
 
 
-def test_a_request_without_waiting_finds_the_leader_when_it_is_made_again(admin: KafkaAdmin) -> None:
+def test_a_repeated_request_without_waiting_finds_the_leader(admin: KafkaAdmin) -> None:
     clock = ManualClock(0)
     with pytest.raises(LogUnreachable):
         admin.request_ends(0, clock).answer()

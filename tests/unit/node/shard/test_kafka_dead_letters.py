@@ -25,12 +25,12 @@ def send(letters: KafkaDeadLetters, count: int) -> None:
         letters.send(shard=2, offset=offset, time=0, reason="not snappy", value=b"garbage")
 
 
-def test_letters_wait_for_the_brokers(letters: KafkaDeadLetters) -> None:
+def test_dead_letters_wait_for_the_brokers(letters: KafkaDeadLetters) -> None:
     send(letters, 5)
     assert letters.counts() == DeadLetterCounts(sent=5, delivered=0, lost=0)
 
 
-def test_a_full_queue_loses_letters_and_never_blocks(
+def test_a_full_queue_loses_dead_letters_and_never_blocks(
     letters: KafkaDeadLetters, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun = time.monotonic()
@@ -43,7 +43,7 @@ def test_a_full_queue_loses_letters_and_never_blocks(
     )
 
 
-def test_what_can_not_be_delivered_before_the_end_is_lost_and_its_place_logged(
+def test_dead_letters_undelivered_at_the_end_are_lost_and_their_offsets_logged(
     letters: KafkaDeadLetters, caplog: pytest.LogCaptureFixture
 ) -> None:
     send(letters, 3)
@@ -55,7 +55,7 @@ def test_what_can_not_be_delivered_before_the_end_is_lost_and_its_place_logged(
     ]
 
 
-def test_letters_past_what_the_queue_holds_in_bytes_are_lost(letters: KafkaDeadLetters) -> None:
+def test_dead_letters_over_the_queues_limit_in_bytes_are_lost(letters: KafkaDeadLetters) -> None:
     letters.send(shard=0, offset=0, time=0, reason="why", value=bytes(9 << 20))
     letters.send(shard=0, offset=1, time=0, reason="why", value=bytes(9 << 20))
     assert letters.counts().lost == 1
@@ -79,7 +79,7 @@ class FatalProducer:
         return 1
 
 
-def test_a_client_that_is_of_no_more_use_loses_letters_and_stops_nothing(letters: KafkaDeadLetters) -> None:
+def test_a_client_with_a_fatal_error_loses_dead_letters_and_stops_nothing(letters: KafkaDeadLetters) -> None:
     letters._producer = FatalProducer()  # type: ignore[assignment]
     send(letters, 2)
     assert letters.counts() == DeadLetterCounts(sent=2, delivered=0, lost=2)

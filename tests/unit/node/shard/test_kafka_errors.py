@@ -30,7 +30,7 @@ def of(code: int) -> Fatal | Retryable:
         KafkaError.UNKNOWN,
     ],
 )
-def test_what_may_pass_may_be_tried_again(code: int) -> None:
+def test_temporary_errors_are_retryable(code: int) -> None:
     error = of(code)
     assert isinstance(error, LogUnreachable)
     assert error.message.startswith("partition 3 can't be read: ")
@@ -48,30 +48,30 @@ def test_what_may_pass_may_be_tried_again(code: int) -> None:
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "IDEMPOTENT_WRITE on the cluster"),
     ],
 )
-def test_a_refusal_says_which_right_or_setting_is_wrong(code: int, remedy: str) -> None:
+def test_a_refusal_names_the_missing_permission_or_wrong_setting(code: int, remedy: str) -> None:
     error = of(code)
     assert isinstance(error, KafkaRefused)
     assert remedy in error.remedy
 
 
 @pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC])
-def test_a_missing_topic_is_named_with_the_command_that_makes_it(code: int) -> None:
+def test_a_missing_topic_is_named_with_the_command_that_creates_it(code: int) -> None:
     error = of(code)
     assert isinstance(error, TopicUnfit)
     assert error.message == "there is no topic metrics"
     assert "kafka-topics.sh --create --topic metrics" in error.remedy
 
 
-def test_what_the_cluster_does_not_allow_is_not_tried_again() -> None:
+def test_an_error_by_a_policy_of_the_cluster_is_not_retryable() -> None:
     assert isinstance(of(KafkaError.INVALID_REPLICATION_FACTOR), TopicUnfit)
 
 
-def test_an_unknown_error_of_the_library_is_not_tried_again() -> None:
+def test_an_unknown_error_of_the_library_is_not_retryable() -> None:
     assert isinstance(of(KafkaError._INVALID_ARG), KafkaFailed)
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("text", "kind"),
     [
         # The library's texts for a broker that hangs, and for one that answers.
         (
@@ -82,5 +82,5 @@ def test_an_unknown_error_of_the_library_is_not_tried_again() -> None:
         ("SASL authentication error: Authentication failed: Invalid username or password", KafkaRefused),
     ],
 )
-def test_a_broker_that_does_not_answer_a_handshake_has_refused_nobody(said: str, kind: type[Exception]) -> None:
-    assert type(meaning(KafkaError(KafkaError._AUTHENTICATION, said), "the topic can't be read", "t")) is kind
+def test_a_broker_that_does_not_answer_a_handshake_is_no_refusal(text: str, kind: type[Exception]) -> None:
+    assert type(meaning(KafkaError(KafkaError._AUTHENTICATION, text), "the topic can't be read", "t")) is kind

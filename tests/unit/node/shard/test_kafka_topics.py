@@ -15,7 +15,7 @@ BROKERS_TIMES = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "d
 PRODUCERS_TIMES = {**BROKERS_TIMES, "message.timestamp.type": "CreateTime"}
 
 
-def test_the_brokers_own_times_are_fit_whatever_producers_might_say() -> None:
+def test_log_append_times_are_accepted_whatever_producers_send() -> None:
     RULES.check("metrics", {**BROKERS_TIMES, "message.timestamp.after.max.ms": NO_LIMIT})
 
 
@@ -29,7 +29,7 @@ def test_the_brokers_own_times_are_fit_whatever_producers_might_say() -> None:
         {"message.timestamp.after.max.ms": str(HOUR), "message.timestamp.difference.max.ms": NO_LIMIT},
     ],
 )
-def test_producers_times_are_fit_if_they_are_at_most_a_flush_interval_ahead(limits: dict[str, str]) -> None:
+def test_producers_times_are_accepted_if_they_are_at_most_a_flush_interval_ahead(limits: dict[str, str]) -> None:
     RULES.check("metrics", PRODUCERS_TIMES | limits)
 
 
@@ -50,7 +50,7 @@ def test_producers_times_that_may_be_further_ahead_are_refused(limits: dict[str,
         RULES.check("metrics", PRODUCERS_TIMES | limits)
 
 
-def test_unclean_elections_are_warned_of_with_the_command_that_ends_them_and_nothing_is_refused() -> None:
+def test_unclean_elections_give_a_warning_with_the_command_that_disables_them_and_no_refusal() -> None:
     unclean = {**BROKERS_TIMES, "unclean.leader.election.enable": "true"}
     RULES.check("metrics", unclean)
     warning = unclean_election_warning("metrics", unclean)
@@ -69,7 +69,7 @@ def test_the_remedy_is_a_command() -> None:
     assert f"`{command}message.timestamp.after.max.ms={HOUR}`" in caught.value.remedy
 
 
-def test_the_remedy_for_an_older_kafka_has_the_older_name() -> None:
+def test_the_remedy_for_an_older_kafka_has_the_older_setting() -> None:
     with pytest.raises(TopicUnfit, match=rf"message\.timestamp\.difference\.max\.ms={HOUR}"):
         RULES.check("metrics", {**PRODUCERS_TIMES, "message.timestamp.difference.max.ms": NO_LIMIT})
 
@@ -82,12 +82,12 @@ def test_a_compacted_topic_is_refused(policy: str) -> None:
         RULES.check("metrics", {**BROKERS_TIMES, "cleanup.policy": policy})
 
 
-def test_retention_is_known_by_time() -> None:
+def test_retention_by_time_is_read() -> None:
     assert retention_of(BROKERS_TIMES) == 604_800_000
 
 
 @pytest.mark.parametrize("settings", [{"retention.ms": "-1"}, {"cleanup.policy": ""}])
-def test_a_topic_that_deletes_nothing_keeps_its_records_for_ever(settings: dict[str, str]) -> None:
+def test_a_topic_without_deletion_has_unlimited_retention(settings: dict[str, str]) -> None:
     assert retention_of(BROKERS_TIMES | settings) is None
 
 

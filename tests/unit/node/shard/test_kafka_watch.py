@@ -61,7 +61,9 @@ def watch(brokers: Brokers, clock: ManualClock) -> TopicWatch:
     return TopicWatch(brokers, 3, clock)
 
 
-def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError) -> None:
+def request_and_answer(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError
+) -> None:
     """Let the time pass until a request is sent, and answer it."""
     clock.sleep(REQUEST_INTERVAL_S)
     watch.check()
@@ -69,7 +71,7 @@ def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicI
     watch.check()
 
 
-def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
+def test_metadata_is_requested_periodically_and_never_concurrently(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     watch.check()
@@ -87,20 +89,20 @@ def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
     assert len(brokers.requests) == 2
 
 
-def test_the_first_id_that_is_heard_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
-    hear(watch, brokers, clock, SAME)
-    hear(watch, brokers, clock, SAME)
+def test_the_first_received_id_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
+    request_and_answer(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     with pytest.raises(TopicUnfit, match=r"recreated: its id was id-1 and is now id-2"):
-        hear(watch, brokers, clock, ANOTHER)
+        request_and_answer(watch, brokers, clock, ANOTHER)
 
 
 def test_another_id_than_the_expected_one_is_an_error(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
     watch.expect("id-2")
     with pytest.raises(TopicUnfit, match="recreated"):
-        hear(watch, brokers, clock, SAME)
+        request_and_answer(watch, brokers, clock, SAME)
 
 
-def test_an_answer_to_a_question_from_before_the_expectation_does_not_count(
+def test_an_answer_to_a_request_before_the_expectation_does_not_count(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     clock.sleep(REQUEST_INTERVAL_S)
@@ -116,7 +118,7 @@ def missing_for(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock, seconds: int, answer: TopicIdentity | StrandlineError
 ) -> None:
     """Give this answer once, and then every second for this many seconds. Each results in an unreachable log."""
-    hear(watch, brokers, clock, answer)
+    request_and_answer(watch, brokers, clock, answer)
     for _ in range(seconds):
         clock.sleep(1)
         watch.check()
@@ -126,17 +128,17 @@ def missing_for(
             watch.require_reachable()
 
 
-def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
+def test_two_answers_without_the_topic_a_second_apart_are_no_error(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     """A broker that has just started knows no topics: the open bucket would be closed for good."""
     missing_for(watch, brokers, clock, 1, no_such_topic("metrics"))
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     watch.received()
     watch.require_reachable()
 
 
-def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
+def test_a_topic_is_gone_after_a_minute_without_it_in_any_answer(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
@@ -148,7 +150,7 @@ def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
 
 
 @pytest.mark.parametrize("between", [SAME, AWAY, ALL_DOWN, "records"])
-def test_the_minute_begins_anew_with_any_other_sign(
+def test_the_minute_starts_again_with_any_other_answer(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock, between: object
 ) -> None:
     """A broker that knows the topic, or brokers that don't answer at all."""
@@ -165,17 +167,17 @@ def test_the_minute_begins_anew_with_any_other_sign(
     missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
 
 
-def test_a_partition_that_nobody_knows_is_gone_after_a_minute_too(
+def test_a_missing_partition_is_gone_after_a_minute_too(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     """A broker that lags behind its controller may not know a newly added partition."""
     fewer = TopicIdentity("metrics", "id-1", 2)
     missing_for(watch, brokers, clock, 59, fewer)
     with pytest.raises(TopicUnfit, match="has no partition 3: it has 2"):
-        hear(watch, brokers, clock, fewer)
+        request_and_answer(watch, brokers, clock, fewer)
 
 
-def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_something(
+def test_all_brokers_down_means_unreachable_until_one_sends_a_message(
     watch: TopicWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -188,7 +190,7 @@ def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_
     assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers are available again"]
 
 
-def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they_answer(
+def test_after_an_outage_metadata_is_requested_sooner_and_the_reader_fetches_again(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     watch.report_error(ALL_DOWN)
@@ -211,12 +213,12 @@ def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they
     assert not watch.must_restart_fetch()
 
 
-def test_a_reader_that_hears_nothing_after_an_outage_fetches_anew_after_longer_and_longer_pauses(
+def test_a_reader_without_records_after_an_outage_fetches_again_with_growing_pauses(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    """Over a slow network, an answer takes minutes, and must have the chance to arrive."""
+    """Over a slow network, an answer takes minutes. It needs enough time to arrive."""
     watch.report_error(ALL_DOWN)
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     begun: list[float] = []
     for second in range(1_000):
         if watch.must_restart_fetch():
@@ -226,21 +228,21 @@ def test_a_reader_that_hears_nothing_after_an_outage_fetches_anew_after_longer_a
     watch.received()
     watch.report_error(ALL_DOWN)
     assert not watch.must_restart_fetch()
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     assert watch.must_restart_fetch()
 
 
-def test_an_answer_without_an_outage_disturbs_no_reader(
+def test_an_answer_without_an_outage_does_not_reset_the_reader(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     assert not watch.must_restart_fetch()
 
 
-def test_a_question_without_an_answer_tells_that_brokers_are_away(
+def test_an_unanswered_request_means_that_the_brokers_are_unreachable(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    hear(watch, brokers, clock, AWAY)
+    request_and_answer(watch, brokers, clock, AWAY)
     with pytest.raises(LogUnreachable):
         watch.require_reachable()
 
@@ -250,19 +252,19 @@ def test_one_broker_of_several_may_fail(watch: TopicWatch) -> None:
     watch.require_reachable()
 
 
-def test_a_refused_group_keeps_nobody_from_reading(watch: TopicWatch) -> None:
+def test_a_refused_consumer_group_does_not_prevent_reading(watch: TopicWatch) -> None:
     watch.report_error(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "no right to the group"))
     watch.require_reachable()
 
 
-def test_a_refusal_is_not_hidden_by_the_silence_that_follows(watch: TopicWatch) -> None:
+def test_a_refusal_is_not_hidden_by_a_later_timeout(watch: TopicWatch) -> None:
     watch.report_error(REFUSED)
     watch.report_error(ALL_DOWN)
     with pytest.raises(KafkaRefused, match="wrong password"):
         watch.require_reachable()
 
 
-def test_raising_the_same_trouble_again_gathers_no_traces(watch: TopicWatch) -> None:
+def test_raising_the_same_error_repeatedly_does_not_grow_its_traceback(watch: TopicWatch) -> None:
     watch.report_error(ALL_DOWN)
     depths = []
     for _ in range(3):

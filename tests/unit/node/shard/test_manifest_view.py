@@ -1,4 +1,4 @@
-"""The manifest as its owner knows it."""
+"""The owner's view of its manifest."""
 
 import threading
 from dataclasses import replace
@@ -24,7 +24,7 @@ def timed(bucket: int, group: int, least: int | None, greatest: int | None, **ch
 
 
 def places(rows: list[GroupRow]) -> list[tuple[int, int]]:
-    return [(one.bucket, one.group) for one in rows]
+    return [(row_of_either_kind.bucket, row_of_either_kind.group) for row_of_either_kind in rows]
 
 
 @pytest.fixture
@@ -35,19 +35,19 @@ def stored() -> ManifestView:
 
 def test_rows_are_read_newest_bucket_first_and_groups_ascending(stored: ManifestView) -> None:
     rows = stored.rows()
-    assert [one.bucket for one in rows.cuts] == [11, 10, 9]
+    assert [row_of_either_kind.bucket for row_of_either_kind in rows.cuts] == [11, 10, 9]
     assert places(list(rows.groups)) == [(11, 0), (10, 0), (10, 1)]
     assert rows.state == STATE
 
 
-def test_what_is_committed_is_there_beside_what_was(stored: ManifestView) -> None:
+def test_committed_rows_are_added_to_the_existing_ones(stored: ManifestView) -> None:
     stored.committed(ManifestWrite(present=0, cuts=(cut(12, 200, 250),), groups=(row(11, 1),)))
     rows = stored.rows()
-    assert [one.bucket for one in rows.cuts] == [12, 11, 10, 9]
+    assert [row_of_either_kind.bucket for row_of_either_kind in rows.cuts] == [12, 11, 10, 9]
     assert places(list(rows.groups)) == [(11, 0), (11, 1), (10, 0), (10, 1)]
 
 
-def test_a_row_that_is_written_again_takes_the_place_of_the_old_one(stored: ManifestView) -> None:
+def test_a_row_that_is_written_again_replaces_the_old_one(stored: ManifestView) -> None:
     lost = replace(cut(10, 0, 100), lost_to=50)
     stored.committed(ManifestWrite(present=0, cuts=(lost,), groups=(row(10, 1, superseded=True),)))
     rows = stored.rows()
@@ -56,7 +56,7 @@ def test_a_row_that_is_written_again_takes_the_place_of_the_old_one(stored: Mani
     assert len(rows.cuts) == len(rows.groups) == 3
 
 
-def test_the_topic_changes_only_where_a_write_says_so(stored: ManifestView) -> None:
+def test_the_topic_changes_only_with_a_write_that_names_one(stored: ManifestView) -> None:
     stored.committed(ManifestWrite(present=0, cuts=(cut(12, 200, 250),)))
     assert stored.topic_id == "topic-1"
     stored.committed(ManifestWrite(present=0, topic_id="topic-2"))
@@ -64,19 +64,19 @@ def test_the_topic_changes_only_where_a_write_says_so(stored: ManifestView) -> N
     assert stored.rows().state == replace(STATE, topic_id="topic-2")
 
 
-def test_the_next_part_id_is_that_of_the_manifest() -> None:
+def test_the_next_part_id_is_read_from_the_manifest() -> None:
     rows = replace(manifest([], []), state=replace(STATE, next_part_id=77))
     assert ManifestView(SHARD, 2, rows).next_part_id == 77
 
 
-def test_rows_that_were_given_out_stay_as_they_were(stored: ManifestView) -> None:
+def test_returned_rows_do_not_change_with_later_writes(stored: ManifestView) -> None:
     before = stored.rows()
     stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
     stored.expire(NEVER)
     assert len(before.groups) == 3
 
 
-def test_the_checkpoint_moves_with_what_is_committed(stored: ManifestView) -> None:
+def test_the_checkpoint_advances_with_commits(stored: ManifestView) -> None:
     assert stored.lowest_checkpoint == 100
     stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
     assert stored.lowest_checkpoint == 200
@@ -98,25 +98,25 @@ Computed = list[ManifestRows]
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> Computed:
     """The rows for which the progress was computed, one entry for each computation."""
-    seen: Computed = []
-    make_out = manifest_view.progress
+    computed_rows: Computed = []
+    compute = manifest_view.progress
 
-    def noted(rows: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
-        seen.append(rows)
-        return make_out(rows, groups, shard)
+    def record(rows: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
+        computed_rows.append(rows)
+        return compute(rows, groups, shard)
 
-    monkeypatch.setattr(manifest_view, "progress", noted)
-    return seen
+    monkeypatch.setattr(manifest_view, "progress", record)
+    return computed_rows
 
 
-def test_progress_is_made_out_once_for_all_who_ask(stored: ManifestView, computed: Computed) -> None:
+def test_progress_is_computed_once_for_all_readers(stored: ManifestView, computed: Computed) -> None:
     first = stored.progress()
     assert stored.progress() is first
     assert stored.lowest_checkpoint == 100
     assert len(computed) == 1
 
 
-def test_progress_is_made_out_again_after_each_change(stored: ManifestView, computed: Computed) -> None:
+def test_progress_is_computed_again_after_each_change(stored: ManifestView, computed: Computed) -> None:
     stored.progress()
     stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
     assert stored.lowest_checkpoint == 200
@@ -125,69 +125,69 @@ def test_progress_is_made_out_again_after_each_change(stored: ManifestView, comp
     assert len(computed) == 3
 
 
-def test_what_is_committed_while_progress_is_made_out_counts_for_the_next_who_asks(
+def test_a_commit_during_the_computation_of_progress_counts_for_the_next_reader(
     stored: ManifestView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_out = manifest_view.progress
+    compute = manifest_view.progress
 
     def interrupted(rows: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
-        monkeypatch.setattr(manifest_view, "progress", make_out)
+        monkeypatch.setattr(manifest_view, "progress", compute)
         stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
-        return make_out(rows, groups, shard)
+        return compute(rows, groups, shard)
 
     monkeypatch.setattr(manifest_view, "progress", interrupted)
     assert stored.lowest_checkpoint in {100, 200}
     assert stored.lowest_checkpoint == 200
 
 
-def test_whoever_asks_while_another_commits_is_never_told_that_nothing_was_read(stored: ManifestView) -> None:
-    asked: list[int] = []
+def test_a_reader_never_gets_empty_progress_during_a_commit(stored: ManifestView) -> None:
+    checkpoints: list[int] = []
     ended = threading.Event()
 
-    def ask() -> None:
-        while not (asked and ended.is_set()):
-            asked.append(stored.lowest_checkpoint)
+    def read_repeatedly() -> None:
+        while not (checkpoints and ended.is_set()):
+            checkpoints.append(stored.lowest_checkpoint)
 
-    asking = threading.Thread(target=ask)
-    asking.start()
+    reader = threading.Thread(target=read_repeatedly)
+    reader.start()
     try:
         for bucket in range(12, 200):
             write = ManifestWrite(present=0, cuts=(cut(bucket, 200, 200),), groups=tuple(rows_of(bucket, [0, 1])))
             stored.committed(write)
     finally:
         ended.set()
-        asking.join(60)
-    assert set(asked) == {100}
+        reader.join(60)
+    assert set(checkpoints) == {100}
 
 
-def test_a_row_expires_no_sooner_than_any_that_is_there() -> None:
+def test_a_row_expires_no_sooner_than_any_existing_one() -> None:
     now = 1_000
-    manifest_of = view([replace(cut(10, 0, 100), expires=5_000)], [replace(row(10, 0), expires=7_000)])
-    assert manifest_of.row_expiry(now) == 7_000
-    assert manifest_of.row_expiry(6_999) == 7_000
-    assert manifest_of.row_expiry(7_001) == 7_001
-    manifest_of.committed(ManifestWrite(present=0, cuts=(replace(cut(11, 100, 200), expires=9_000),)))
-    assert manifest_of.row_expiry(now) == 9_000
-    manifest_of.committed(ManifestWrite(present=0, groups=(replace(row(11, 0), expires=8_000),)))
-    assert manifest_of.row_expiry(now) == 9_000, "it never moves back"
+    stored_rows = view([replace(cut(10, 0, 100), expires=5_000)], [replace(row(10, 0), expires=7_000)])
+    assert stored_rows.row_expiry(now) == 7_000
+    assert stored_rows.row_expiry(6_999) == 7_000
+    assert stored_rows.row_expiry(7_001) == 7_001
+    stored_rows.committed(ManifestWrite(present=0, cuts=(replace(cut(11, 100, 200), expires=9_000),)))
+    assert stored_rows.row_expiry(now) == 9_000
+    stored_rows.committed(ManifestWrite(present=0, groups=(replace(row(11, 0), expires=8_000),)))
+    assert stored_rows.row_expiry(now) == 9_000, "the expiry never moves back"
 
 
-def test_the_first_row_expires_as_wanted() -> None:
+def test_the_first_row_expires_at_the_requested_time() -> None:
     assert view([], []).row_expiry(1_234) == 1_234
 
 
-def test_rows_are_left_out_from_the_moment_at_which_they_expire() -> None:
-    manifest_of = view(
+def test_rows_are_left_out_from_the_time_at_which_they_expire() -> None:
+    stored_rows = view(
         [replace(cut(10, 0, 100), expires=5_000), replace(cut(11, 100, 200), expires=6_000)],
         [replace(row(10, 0), expires=5_000), replace(row(11, 0), expires=6_000)],
     )
-    manifest_of.expire(4_999)
-    assert [one.bucket for one in manifest_of.rows().cuts] == [11, 10]
-    manifest_of.expire(5_000)
-    rows = manifest_of.rows()
-    assert [one.bucket for one in rows.cuts] == [11]
+    stored_rows.expire(4_999)
+    assert [row_of_either_kind.bucket for row_of_either_kind in stored_rows.rows().cuts] == [11, 10]
+    stored_rows.expire(5_000)
+    rows = stored_rows.rows()
+    assert [row_of_either_kind.bucket for row_of_either_kind in rows.cuts] == [11]
     assert places(list(rows.groups)) == [(11, 0)]
-    assert manifest_of.row_expiry(0) == 6_000
+    assert stored_rows.row_expiry(0) == 6_000
 
 
 @pytest.mark.parametrize(
@@ -204,26 +204,26 @@ def test_rows_are_left_out_from_the_moment_at_which_they_expire() -> None:
         (401, 1_000, []),
     ],
 )
-def test_rows_are_found_by_the_times_of_their_samples_ends_included(
+def test_rows_are_found_by_sample_times_with_inclusive_bounds(
     first: int, last: int, found: list[tuple[int, int]]
 ) -> None:
-    # By bucket number, the second would come first: sample times decide, not buckets.
-    manifest_of = view([], [timed(11, 0, 300, 400), timed(10, 0, 100, 200), timed(10, 1, None, None)])
-    assert places(manifest_of.overlapping(first, last, 0)) == found
+    # Sample times decide the order of rows, and not bucket numbers.
+    stored_rows = view([], [timed(11, 0, 300, 400), timed(10, 0, 100, 200), timed(10, 1, None, None)])
+    assert places(stored_rows.overlapping(first, last, 0)) == found
 
 
-def test_older_buckets_come_first_so_that_later_ones_win() -> None:
-    manifest_of = view([], [timed(bucket, group, 0, 9) for bucket in (12, 10, 11) for group in (1, 0)])
-    assert places(manifest_of.overlapping(0, 9, 0)) == [(b, g) for b in (10, 11, 12) for g in (0, 1)]
+def test_older_buckets_are_first_so_that_later_ones_win() -> None:
+    stored_rows = view([], [timed(bucket, group, 0, 9) for bucket in (12, 10, 11) for group in (1, 0)])
+    assert places(stored_rows.overlapping(0, 9, 0)) == [(b, g) for b in (10, 11, 12) for g in (0, 1)]
 
 
 def test_a_superseded_row_is_not_read() -> None:
-    manifest_of = view([], [timed(10, 0, 0, 9), timed(10, 1, 0, 9, superseded=True)])
-    assert places(manifest_of.overlapping(0, 9, 0)) == [(10, 0)]
+    stored_rows = view([], [timed(10, 0, 0, 9), timed(10, 1, 0, 9, superseded=True)])
+    assert places(stored_rows.overlapping(0, 9, 0)) == [(10, 0)]
 
 
-def test_a_row_whose_data_has_expired_is_not_read_though_the_row_is_there() -> None:
-    manifest_of = view([], [timed(10, 0, 0, 9, data_expires=5_000), timed(11, 0, 0, 9, data_expires=5_001)])
-    assert places(manifest_of.overlapping(0, 9, 4_999)) == [(10, 0), (11, 0)]
-    assert places(manifest_of.overlapping(0, 9, 5_000)) == [(11, 0)]
-    assert len(manifest_of.rows().groups) == 2
+def test_a_row_whose_data_has_expired_is_not_read_though_the_row_exists() -> None:
+    stored_rows = view([], [timed(10, 0, 0, 9, data_expires=5_000), timed(11, 0, 0, 9, data_expires=5_001)])
+    assert places(stored_rows.overlapping(0, 9, 4_999)) == [(10, 0), (11, 0)]
+    assert places(stored_rows.overlapping(0, 9, 5_000)) == [(11, 0)]
+    assert len(stored_rows.rows().groups) == 2

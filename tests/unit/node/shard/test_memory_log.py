@@ -9,7 +9,7 @@ from strandline.node.shard.memory_log import DeadLetter, MemoryDeadLetters, Memo
 pytestmark = pytest.mark.unit
 
 
-def test_an_empty_poll_lets_its_timeout_pass_on_the_clock() -> None:
+def test_an_empty_poll_advances_the_clock_by_its_timeout() -> None:
     clock = ManualClock()
     log = MemoryLog(clock)
     log.seek(0)
@@ -20,13 +20,13 @@ def test_an_empty_poll_lets_its_timeout_pass_on_the_clock() -> None:
     assert clock.monotonic() == 2.5
 
 
-def test_without_a_clock_nothing_waits() -> None:
+def test_without_a_clock_a_poll_does_not_wait() -> None:
     log = MemoryLog()
     log.seek(0)
     assert log.poll(1, 1e9).position == 0
 
 
-def test_it_outlives_a_reader_that_left_and_one_that_crashed() -> None:
+def test_it_outlives_a_reader_that_was_closed_and_one_that_crashed() -> None:
     log = MemoryLog()
     for offset in range(3):
         assert log.append(b"value", offset) == offset
@@ -41,7 +41,7 @@ def test_it_outlives_a_reader_that_left_and_one_that_crashed() -> None:
     assert len(log.poll(5, 0)) == 3
 
 
-def test_brokers_come_back() -> None:
+def test_brokers_become_reachable_again() -> None:
     log = MemoryLog()
     log.append(b"value", 1)
     log.seek(0)
@@ -58,7 +58,7 @@ def test_a_transaction_without_a_record_leaves_no_marker() -> None:
     assert log.ends().high == 0
 
 
-def test_dead_letters_are_kept_until_there_is_no_room() -> None:
+def test_dead_letters_are_stored_until_there_is_no_room() -> None:
     letters = MemoryDeadLetters(capacity=1)
     for offset in (7, 8):
         letters.send(shard=1, offset=offset, time=5, reason="why", value=b"x")

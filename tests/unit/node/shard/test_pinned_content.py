@@ -1,4 +1,4 @@
-"""What the content of a shard at one moment tells about its samples at a later one."""
+"""Comparing the pinned content of a shard with its content at a later time."""
 
 import pytest
 
@@ -14,8 +14,8 @@ BEHIND = 201
 
 
 def content(*parts: StoredRow | BufferContent, settled: int = 0) -> PinnedContent:
-    rows = frozenset(one for one in parts if isinstance(one, StoredRow))
-    buffers = tuple(one for one in parts if isinstance(one, BufferContent))
+    rows = frozenset(part for part in parts if isinstance(part, StoredRow))
+    buffers = tuple(part for part in parts if isinstance(part, BufferContent))
     return PinnedContent("reader", TIMES, rows, buffers, settled)
 
 
@@ -39,7 +39,7 @@ def buffer(number: int = 7, bucket: int = 1, *, is_closed: bool = False) -> Buff
         ((buffer(),), (row(), buffer()), BEHIND),
         ((buffer(),), (row(), buffer(is_closed=True)), BEHIND),
         ((buffer(is_closed=True),), (row(),), BEHIND),
-        # What it took until it was closed is unknown.
+        # The samples that it took until it was closed are unknown.
         ((buffer(),), (row(),), 150),
         ((buffer(),), (row(), buffer(number=8)), 150),
         ((buffer(is_closed=True),), (row(), row(bucket=2, least=180)), 180),
@@ -49,13 +49,13 @@ def buffer(number: int = 7, bucket: int = 1, *, is_closed: bool = False) -> Buff
         ((buffer(), row()), (buffer(),), 150),
     ],
 )
-def test_a_row_is_a_change_unless_its_buffer_tells_of_it(
+def test_a_row_is_a_change_unless_its_buffer_is_known_to_have_it(
     before: tuple[StoredRow | BufferContent, ...], now: tuple[StoredRow | BufferContent, ...], change: int
 ) -> None:
     assert content(*now).first_change(content(*before), LIFE) == change
 
 
-def test_a_moment_before_the_time_to_live_tells_nothing() -> None:
+def test_contents_can_not_be_compared_after_the_time_to_live() -> None:
     before = content(buffer(is_closed=True), settled=50)
     assert content(settled=50 + LIFE - 1).first_change(before, LIFE) == BEHIND
     assert content(settled=50 + LIFE).first_change(before, LIFE) == EARLIEST

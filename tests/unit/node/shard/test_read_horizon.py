@@ -20,14 +20,14 @@ def snapshot(clock: ManualClock, high: int, last_stable: int | None = None) -> E
     return EndsSnapshot(LogEnds(0, stable, high), clock.now_ms(), clock.monotonic(), 0)
 
 
-def test_nothing_is_known_before_all_of_one_moment_was_read(clock: ManualClock) -> None:
+def test_the_read_time_is_unknown_before_all_records_of_one_observation_are_read(clock: ManualClock) -> None:
     horizon = ReadHorizon(clock)
     assert (horizon.now().complete_at, horizon.now().age_s, horizon.now().is_behind) == (0, float("inf"), False)
     horizon.add(snapshot(clock, 10), 9)
     assert (horizon.now().complete_at, horizon.now().is_behind) == (0, True)
 
 
-def test_a_moment_is_complete_once_its_high_watermark_is_passed(clock: ManualClock) -> None:
+def test_an_observation_is_complete_once_its_high_watermark_is_read(clock: ManualClock) -> None:
     horizon, begun = ReadHorizon(clock), clock.now_ms()
     for high in range(10, 100, 10):
         horizon.add(snapshot(clock, high), 0)
@@ -38,7 +38,7 @@ def test_a_moment_is_complete_once_its_high_watermark_is_passed(clock: ManualClo
     assert (horizon.now().complete_at, horizon.now().is_behind) == (begun + 40_000, False)
 
 
-def test_an_old_log_that_is_read_slowly_takes_bounded_memory_and_is_never_called_too_complete(
+def test_an_old_log_read_slowly_takes_bounded_memory_and_is_never_reported_too_complete(
     clock: ManualClock,
 ) -> None:
     horizon, begun = ReadHorizon(clock), clock.now_ms()
@@ -47,8 +47,8 @@ def test_an_old_log_that_is_read_slowly_takes_bounded_memory_and_is_never_called
         clock.sleep(1)
     assert len(horizon._ahead) <= 256
     horizon.read_to(2_000)
-    known = (horizon.now().complete_at - begun) / 1000
-    assert 1_950 < known < 2_000
+    seconds_read = (horizon.now().complete_at - begun) / 1000
+    assert 1_950 < seconds_read < 2_000
     horizon.read_to(4_000)
     assert horizon.now().complete_at == begun + 3_999_000
 

@@ -27,7 +27,7 @@ WANTED = Job(SHARD, 7, "plan", 100, 200, frozenset({0, 1}), wants_keys=True, lif
 DONE = replace(WANTED, plan="another plan", state=JobState.DONE, epoch=1)
 
 
-class NobodyWorks:
+class NoWorker:
     def ensure_worker(self) -> None:
         """Does nothing: the worker is elsewhere."""
 
@@ -51,10 +51,10 @@ def leave(store: Store, job: Job) -> None:
 
 def replay_of(store: Store) -> Replay:
     buckets = [ReplayBucket(CUT, WANTED.groups, WANTED)]
-    return Replay(store, SHARD, buckets, NobodyWorks(), CLOCK, job_lifetime=HOUR, failures_allowed=3)
+    return Replay(store, SHARD, buckets, NoWorker(), CLOCK, job_lifetime=HOUR, failures_allowed=3)
 
 
-def test_a_done_job_that_serves_the_plan_is_taken_whosever_plan_it_was_done_for(store: Store) -> None:
+def test_a_done_job_that_matches_the_plan_is_used_whichever_plan_it_was_done_for(store: Store) -> None:
     leave(store, DONE)
     done = replay_of(store).next_done()
     assert done is not None
@@ -71,7 +71,7 @@ def test_a_done_job_that_serves_the_plan_is_taken_whosever_plan_it_was_done_for(
     ],
     ids=["shorter", "longer", "fewer groups", "no keys"],
 )
-def test_a_done_job_that_does_not_serve_the_plan_is_left_alone(store: Store, job: Job) -> None:
+def test_a_done_job_that_does_not_match_the_plan_is_not_used(store: Store, job: Job) -> None:
     """It belongs to another owner, which has made a new plan. This owner will be fenced at its next write."""
     leave(store, job)
     assert replay_of(store).next_done() is None

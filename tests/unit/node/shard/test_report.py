@@ -51,11 +51,11 @@ def any_of(kind: Any) -> st.SearchStrategy[Any]:
 
 
 @given(any_of(ShardReport))
-def test_a_report_is_the_same_on_the_other_side(report: ShardReport) -> None:
+def test_a_report_survives_a_round_trip(report: ShardReport) -> None:
     assert ShardReport.from_json(report.to_json()) == report
 
 
-def test_a_report_with_everything_in_it_is_the_same_on_the_other_side() -> None:
+def test_a_report_with_all_fields_survives_a_round_trip() -> None:
     assert ShardReport.from_json(full_report().to_json()) == full_report()
 
 
@@ -70,7 +70,7 @@ def start(running: RunningShard, world: World) -> Shard:
     return running.shard
 
 
-def test_before_its_start_a_shard_tells_its_phase_and_its_limits(running: RunningShard, world: World) -> None:
+def test_before_its_start_a_shard_reports_its_phase_and_its_limits(running: RunningShard, world: World) -> None:
     report = report_of(running)
     assert (report.status.phase, report.epoch, report.open_bucket) == (Phase.ACQUIRING, None, None)
     assert report.reported_at == world.clock.now_ms()
@@ -80,19 +80,19 @@ def test_before_its_start_a_shard_tells_its_phase_and_its_limits(running: Runnin
 def test_a_report_does_not_change_with_the_shard(running: RunningShard, world: World) -> None:
     start(running, world)
     before = report_of(running)
-    told = before.to_json()
+    document = before.to_json()
     produce_everywhere(world)
     world.read_all()
-    assert before.to_json() == told
+    assert before.to_json() == document
     assert report_of(running).status.counters.records == 1
 
 
-def test_a_reason_that_is_no_text_is_told_as_far_as_it_is(running: RunningShard) -> None:
+def test_a_reason_that_is_not_utf8_is_reported_with_replacements(running: RunningShard) -> None:
     running.status.reason = "the folder /data/\udcff can't be read"
     assert ShardReport.from_json(report_of(running).to_json()).status.reason == "the folder /data/? can't be read"
 
 
-def test_the_open_bucket_and_the_index_are_told(running: RunningShard, world: World) -> None:
+def test_the_open_bucket_and_the_index_are_reported(running: RunningShard, world: World) -> None:
     start(running, world)
     produce_everywhere(world)
     world.read_all()
@@ -117,13 +117,13 @@ def test_the_record_time_is_that_of_the_last_batch(running: RunningShard, world:
     assert report_of(running).status.counters.newest_record_at == world.clock.now_ms() - 5_000
 
 
-def test_a_bucket_that_is_not_stored_is_told_until_it_is(running: RunningShard, world: World) -> None:
+def test_an_unstored_bucket_is_reported_until_it_is_stored(running: RunningShard, world: World) -> None:
     start(running, world)
     produce_everywhere(world)
     world.read_all()
     assert report_of(running).unstored_since is None
-    stuck = other_group(world)
-    world.store.before = group_fails(stuck)
+    failing_group = other_group(world)
+    world.store.before = group_fails(failing_group)
     world.pass_time(HOUR + GRACE)
     world.settle()
     report = report_of(running)
@@ -139,21 +139,21 @@ def test_a_bucket_that_is_not_stored_is_told_until_it_is(running: RunningShard, 
     assert report.status.counters.last_stored_at == world.clock.now_ms() > stored_at
 
 
-def test_segments_that_queries_read_again_are_told(running: RunningShard, world: World) -> None:
+def test_segment_cache_hits_are_reported(running: RunningShard, world: World) -> None:
     start(running, world)
     produce_everywhere(world)
     world.read_all()
     world.pass_time(HOUR + GRACE)
     world.settle()
-    rows, seen = world.running.index.columns.rows, []
+    rows, figures = world.running.index.columns.rows, []
     order = np.lexsort((rows.key_low, rows.key_high, rows.metric))
-    wanted = WantedSeries(rows.metric[order], rows.key_high[order], rows.key_low[order])
+    selected = WantedSeries(rows.metric[order], rows.key_high[order], rows.key_low[order])
     for _ in range(3):
         # Each query has its own reader: the cache belongs to the shard.
         with closing(ShardReader(world.running)) as reader:
-            reader.read(wanted, ALL_TIMES)
-        seen.append(report_of(running).segment_cache)
-    first, second, third = seen
+            reader.read(selected, ALL_TIMES)
+        figures.append(report_of(running).segment_cache)
+    first, second, third = figures
     assert (first.bytes, first.hits) == (0, 0)
     assert first.misses > 0
     assert (second.hits, second.misses) == (0, 2 * first.misses)
@@ -161,35 +161,35 @@ def test_segments_that_queries_read_again_are_told(running: RunningShard, world:
     assert third.bytes == second.bytes > 0
 
 
-def test_records_of_keys_are_counted_by_why_they_were_stored(running: RunningShard, world: World) -> None:
+def test_records_of_keys_are_counted_by_the_reason_of_their_storing(running: RunningShard, world: World) -> None:
     start(running, world)
     produce_everywhere(world, "short")
     for _ in range(world.options.policy.kept_buckets + 1):
         world.produce(("m", "long", world.clock.now_ms(), 1.0))
         world.pass_hours(1)
     counters = report_of(running).status.counters
-    # All begin in the first bucket. In the second, those without a sample end. "long" is rolled over after N buckets,
-    # and so are the ended ones unless they are purged by then.
+    # All keys begin in the first bucket. In the second, those without a sample end. "long" is rolled over after N
+    # buckets, and so are the ended keys unless they are purged by then.
     assert counters.ended_keys == len(METRICS)
     assert counters.rolled_over_keys >= 1
     assert counters.index_records == len(METRICS) + 1 + counters.ended_keys + counters.rolled_over_keys
     assert 0 < counters.last_index_bytes <= counters.index_bytes
 
 
-def test_a_key_that_only_rolls_over_is_counted_as_that(running: RunningShard, world: World) -> None:
+def test_a_key_that_only_rolls_over_is_counted_as_a_rollover(running: RunningShard, world: World) -> None:
     start(running, world)
-    kept = world.options.policy.kept_buckets
-    seen = []
-    for _ in range(kept + 2):
+    kept_buckets = world.options.policy.kept_buckets
+    rolled_over = []
+    for _ in range(kept_buckets + 2):
         world.produce(("m", "long", world.clock.now_ms(), 1.0))
         world.pass_hours(1)
-        seen.append(report_of(running).status.counters.rolled_over_keys)
-    assert (seen[0], seen[-1]) == (0, 1)
+        rolled_over.append(report_of(running).status.counters.rolled_over_keys)
+    assert (rolled_over[0], rolled_over[-1]) == (0, 1)
     counters = report_of(running).status.counters
     assert (counters.index_records, counters.ended_keys) == (2, 0)
 
 
-def test_the_jobs_of_a_replay_are_told_by_state_and_gone_after_it(running: RunningShard, world: World) -> None:
+def test_replay_jobs_are_reported_by_state_until_the_replay_ends(running: RunningShard, world: World) -> None:
     start(running, world)
     world.settle()
     world.crash()
@@ -198,26 +198,26 @@ def test_the_jobs_of_a_replay_are_told_by_state_and_gone_after_it(running: Runni
         world.pass_time(HOUR)
     world.pass_time(GRACE)
     world.replay_by(ReplayMode.SPARK)
-    again = RunningShard(world.parts(), accepted=Accepted())
-    shard = start(again, world)
-    assert report_of(again).jobs == {}, "nobody has looked yet"
+    restarted = RunningShard(world.parts(), accepted=Accepted())
+    shard = start(restarted, world)
+    assert report_of(restarted).jobs == {}, "the jobs were not read yet"
     shard.step()
-    assert report_of(again).jobs == {"pending": 3}
-    assert report_of(again).open_jobs == 3
+    assert report_of(restarted).jobs == {"pending": 3}
+    assert report_of(restarted).open_jobs == 3
     world.work()
     world.pass_time(1_000)
     shard.step()
-    assert report_of(again).jobs == {"done": 3}
-    assert report_of(again).open_jobs == 0
+    assert report_of(restarted).jobs == {"done": 3}
+    assert report_of(restarted).open_jobs == 0
     world.settle()
     world.pass_time(1_000)
     world.settle()
     assert world.shard is not None
-    assert report_of(again).jobs == {}
-    assert again.status.phase is Phase.ACTIVE
+    assert report_of(restarted).jobs == {}
+    assert restarted.status.phase is Phase.ACTIVE
 
 
-def test_dead_letters_that_were_lost_are_told(running: RunningShard, world: World) -> None:
+def test_lost_dead_letters_are_reported(running: RunningShard, world: World) -> None:
     start(running, world)
     world.dead_letters._capacity = 1
     for _ in range(3):
@@ -227,14 +227,14 @@ def test_dead_letters_that_were_lost_are_told(running: RunningShard, world: Worl
     assert (report.status.counters.dead_letters, report.lost_dead_letters) == (3, 2)
 
 
-def test_dropped_series_are_told_by_reason(running: RunningShard, world: World) -> None:
+def test_dropped_series_are_reported_by_reason(running: RunningShard, world: World) -> None:
     start(running, world)
     world.log.append(compress(encode_request([Series([], [(1, 1.0)])])), world.clock.now_ms())
     world.read_all()
     assert report_of(running).status.counters.dropped_series == {"NO_LABELS": 1}
 
 
-def test_the_buffer_is_told_with_its_limits(running: RunningShard, world: World) -> None:
+def test_the_buffer_is_reported_with_its_limits(running: RunningShard, world: World) -> None:
     start(running, world)
     produce_everywhere(world)
     produce_everywhere(world, "b")

@@ -1,7 +1,6 @@
-"""A running shard: its two threads, and every way in which it ends."""
+"""A running shard: its two threads, stops, fencing, and unavailable stores."""
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,172 +9,78 @@ from structlog.testing import capture_logs
 from strandline.errors import ExitCode
 from strandline.node.shard import running
 from strandline.node.shard.flusher import HEARTBEAT_MS
-from strandline.node.shard.index_storage import MemoryStorage
-from strandline.node.shard.log import Records, TopicUnfit
-from strandline.node.shard.options import FlushTiming
-from strandline.node.shard.ownership import take_shard
+from strandline.node.shard.log import Records
 from strandline.node.shard.parts import StoreProgress
 from strandline.node.shard.running import RunningShard, ShardFenced
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted
-from strandline.store.buffer.write_buffer import WriteBuffer
-from strandline.store.protocol import Fenced, StoreRefused, StoreUnavailable
-from strandline.store.rows import Ownership, ShardState
+from strandline.store.protocol import Fenced, StoreUnavailable
 from support.shard_world import GRACE, HOUR, StoreCall, World, produce_everywhere
+from support.threaded_shards import (
+    PATIENCE_S,
+    ThreadedShard,
+    check_resources_are_released,
+    state,
+    storing_threads,
+    take_by_force,
+)
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 60
-
-
-class WatchedHome(MemoryStorage):
-    """Signals each read of records, and its closing."""
-
-    def __init__(self) -> None:
-        self.awaited: tuple[Callable[[], bool], threading.Event] = (lambda: True, threading.Event())
-        self.closed = 0
-
-    def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
-        del changed, may_merge
-        condition, seen = self.awaited
-        if condition():
-            seen.set()
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class Run:
-    """A shard that runs in a thread, instead of the main thread of its process."""
-
-    def __init__(self, world: World) -> None:
-        self.world, self.home = world, WatchedHome()
-        self.running = RunningShard(world.parts(self.home), accepted=Accepted())
-        self.told: list[Phase] = []
-        self.running.after_step = lambda: self.told.append(self.phase)
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        """Start, and return once it reads."""
-        self._thread.start()
-        self.until(lambda: True)
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Return once a condition holds after a poll of the log."""
-        # A new event: the shard's thread may be about to set that of the previous condition.
-        seen = threading.Event()
-        self.home.awaited = (condition, seen)
-        assert seen.wait(PATIENCE_S), f"it did not come to that: {self.error!r}"
-
-    def end(self) -> BaseException | None:
-        """Wait for its end. Returns what it raised."""
-        if self._thread.ident is None:
-            self._thread.start()
-        self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive(), "it did not end"
-        assert self.told[-1] is self.phase, "whoever keeps answers for it knows that it gives none any more"
-        return self.error
-
-    def stop(self) -> BaseException | None:
-        self.running.stop()
-        return self.end()
-
-    @property
-    def phase(self) -> Phase:
-        return self.running.status.phase
-
-    def _run(self) -> None:
-        try:
-            self.running.run()
-        except BaseException as error:  # noqa: BLE001 - a test looks at it
-            self.error = error
-
 
 @pytest.fixture
-def run(world: World) -> Run:
-    return Run(world)
+def run(world: World) -> ThreadedShard:
+    return ThreadedShard(world)
 
 
-def state(world: World) -> ShardState:
-    found = world.sqlite.state(world.options.shard)
-    assert found is not None
-    return found
-
-
-def taken_by_another(world: World) -> Ownership:
-    return take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
-
-
-def refuses(name: str, message: str = "no such table") -> Callable[[StoreCall], None]:
-    """Let calls with this name fail for good, if they write a group's row or are not writes of the manifest."""
-
-    def hook(call: StoreCall) -> None:
-        if call.name == name and (name != "commit" or call.arguments[1].groups):
-            raise StoreRefused(message)
-
-    return hook
-
-
-def storing_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "storing"]
-
-
-def check_all_let_go(run: Run) -> None:
-    """Check that no thread is left, and that the log can be read by another shard."""
-    assert storing_threads() == []
-    with pytest.raises(RuntimeError, match="poll was called before seek"):
-        run.world.log.poll(1, 0)
-
-
-def test_a_stop_ends_both_threads_and_leaves_the_shard(world: World, run: Run) -> None:
+def test_a_stop_ends_both_threads_and_releases_the_shard(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
+    run.wait_until(lambda: run.phase is Phase.ACTIVE)
     assert len(storing_threads()) == 1
     assert state(world).seen_at is not None
     assert run.stop() is None
     assert run.phase is Phase.STOPPED
     assert run.running.status.counters.records == 1
     assert state(world).seen_at is None
-    assert run.home.closed == 1
-    check_all_let_go(run)
+    assert run.storage.closed == 1
+    check_resources_are_released(run)
 
 
-def test_a_stop_stores_nothing_that_is_not_due(world: World, run: Run) -> None:
+def test_a_stop_stores_only_groups_that_are_due(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
-    run.until(lambda: run.running.status.counters.records == 1)
+    run.wait_until(lambda: run.running.status.counters.records == 1)
     assert run.stop() is None
     assert world.manifest().groups == ()
 
 
-def test_what_is_due_is_stored_while_it_runs(world: World, run: Run) -> None:
+def test_groups_that_are_due_are_stored_while_it_runs(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
     world.pass_time(HOUR + GRACE)
-    run.until(lambda: len(world.manifest().groups) == world.options.groups)
+    run.wait_until(lambda: len(world.manifest().groups) == world.options.groups)
     run.stop()
     assert sum(row.samples for row in world.manifest().groups) == len(world.produced[0].samples)
     world.check_stored_once()
 
 
-def test_a_stop_before_the_start_is_over_is_heard(world: World, run: Run) -> None:
+def test_a_stop_during_the_start_takes_effect(world: World, run: ThreadedShard) -> None:
     run.running.stop()
     assert run.end() is None
     assert run.phase is Phase.STOPPED
     assert state(world).seen_at is None
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
-def test_a_stop_may_be_said_twice(run: Run) -> None:
+def test_a_stop_may_be_repeated(run: ThreadedShard) -> None:
     run.start()
     run.running.stop()
     assert run.stop() is None
 
 
-def test_letters_that_are_under_way_are_waited_for_and_not_for_long(
-    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_dead_letters_in_flight_are_waited_for_briefly(
+    world: World, run: ThreadedShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
     monkeypatch.setattr(world.dead_letters, "close", lambda *, timeout: waited.append(timeout))
@@ -185,26 +90,28 @@ def test_letters_that_are_under_way_are_waited_for_and_not_for_long(
     assert 0 < waited[0] <= 10
 
 
-def test_a_store_that_is_away_when_the_owner_leaves_is_no_error(world: World, run: Run) -> None:
+def test_an_unreachable_store_during_the_release_is_no_error(world: World, run: ThreadedShard) -> None:
     run.start()
 
-    def away(call: StoreCall) -> None:
+    def fail(call: StoreCall) -> None:
         if call.name == "touch":
             raise StoreUnavailable("no answer")
 
-    world.store.before = away
+    world.store.before = fail
     with capture_logs() as lines:
         assert run.stop() is None
     assert run.phase is Phase.STOPPED
     assert "the shard could not be released" in [line["event"] for line in lines]
-    assert run.home.closed == 1
+    assert run.storage.closed == 1
 
 
-def test_whoever_is_fenced_while_storing_ends_and_touches_nothing_of_the_new_owner(world: World, run: Run) -> None:
+def test_a_shard_fenced_while_storing_ends_and_does_not_touch_the_new_owners_row(
+    world: World, run: ThreadedShard
+) -> None:
     run.start()
     touched: list[object] = []
     world.store.before = lambda call: touched.append(call.arguments[1]) if call.name == "touch" else None
-    other = taken_by_another(world)
+    other = take_by_force(world)
     before = state(world)
     world.pass_time(HEARTBEAT_MS)
     error = run.end()
@@ -215,205 +122,82 @@ def test_whoever_is_fenced_while_storing_ends_and_touches_nothing_of_the_new_own
     assert run.phase is Phase.FENCED
     assert other.owner in run.running.status.reason
     assert state(world) == before
-    assert touched == [world.clock.now_ms()], "that it lives, and not that it has left"
-    check_all_let_go(run)
+    assert touched == [world.clock.now_ms()], "only the heartbeat was written, and not the release"
+    check_resources_are_released(run)
 
 
-def test_whoever_is_fenced_answers_nothing_any_more_though_its_reading_waits_for_kafka(
-    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_fenced_shard_answers_no_requests_though_its_reading_waits_for_kafka(
+    world: World, run: ThreadedShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
-    waits, goes_on, poll = threading.Event(), threading.Event(), world.log.poll
+    run.wait_until(lambda: run.phase is Phase.ACTIVE)
+    waiting, may_continue, poll = threading.Event(), threading.Event(), world.log.poll
 
-    def wait(most: int, timeout: float) -> Records:
-        waits.set()
-        assert goes_on.wait(PATIENCE_S)
-        return poll(most, timeout)
+    def wait(max_records: int, timeout: float) -> Records:
+        waiting.set()
+        assert may_continue.wait(PATIENCE_S)
+        return poll(max_records, timeout)
 
     monkeypatch.setattr(world.log, "poll", wait)
     try:
-        assert waits.wait(PATIENCE_S)
-        taken_by_another(world)
+        assert waiting.wait(PATIENCE_S)
+        take_by_force(world)
         (storing,) = storing_threads()
         world.pass_time(HEARTBEAT_MS)
         storing.join(PATIENCE_S)
         assert not storing.is_alive()
         assert run.phase is Phase.FENCED
     finally:
-        goes_on.set()
+        may_continue.set()
     assert isinstance(run.end(), ShardFenced)
 
 
-def test_whoever_is_fenced_and_hears_of_it_when_it_leaves_says_so(world: World, run: Run) -> None:
+def test_a_fencing_that_is_noticed_during_the_release_is_raised(world: World, run: ThreadedShard) -> None:
     run.start()
-    taken_by_another(world)
+    take_by_force(world)
     before = state(world)
     assert isinstance(run.stop(), ShardFenced)
     assert run.phase is Phase.FENCED
     assert state(world) == before
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
-def test_whoever_is_fenced_at_its_start_says_so(world: World, run: Run) -> None:
+def test_a_fencing_during_the_start_is_raised(world: World, run: ThreadedShard) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "manifest":
-            taken_by_another(world)
+            take_by_force(world)
 
     world.store.before = overtake
     assert isinstance(run.end(), ShardFenced)
     assert run.phase is Phase.FENCED
     assert world.manifest().cuts == ()
-    check_all_let_go(run)
-
-
-def test_a_final_error_in_storing_surfaces_and_the_status_says_why(world: World, run: Run) -> None:
-    produce_everywhere(world)
-    run.start()
-    world.store.before = refuses("commit")
-    world.pass_time(HOUR + GRACE)
-    error = run.end()
-    assert isinstance(error, StoreRefused)
-    assert (run.phase, run.running.status.reason) == (Phase.FAILED, "no such table")
-    assert state(world).seen_at is None, "it has left: others need not wait"
-    check_all_let_go(run)
-
-
-def test_an_error_that_nobody_foresaw_in_storing_surfaces_and_is_logged(world: World, run: Run) -> None:
-    run.start()
-
-    def surprise(call: StoreCall) -> None:
-        if call.name == "touch" and call.arguments[1] is not None:
-            raise ZeroDivisionError("by nothing")
-
-    world.store.before = surprise
-    with capture_logs() as lines:
-        world.pass_time(HEARTBEAT_MS)
-        assert isinstance(run.end(), ZeroDivisionError)
-    assert (run.phase, run.running.status.reason) == (Phase.FAILED, "by nothing")
-    assert "storing failed" in [line["event"] for line in lines]
-    assert state(world).seen_at is None
-
-
-def test_trouble_with_the_buffer_in_the_storing_thread_surfaces(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_buffer: WriteBuffer) -> bool:
-        raise StoreRefused("the disk is full")
-
-    monkeypatch.setattr(WriteBuffer, "maintain", broken)
-    assert isinstance(run.end(), StoreRefused)
-    assert run.running.status.reason == "the disk is full"
-    check_all_let_go(run)
-
-
-def test_why_storing_failed_is_told_though_leaving_fails_too(world: World, run: Run) -> None:
-    produce_everywhere(world)
-    run.start()
-    first, second = refuses("commit", "the first"), refuses("touch", "the second")
-
-    def both(call: StoreCall) -> None:
-        first(call)
-        second(call) if call.name == "touch" and call.arguments[1] is None else None
-
-    world.store.before = both
-    world.pass_time(HOUR + GRACE)
-    error = run.end()
-    assert isinstance(error, StoreRefused)
-    assert error.message == run.running.status.reason == "the first"
-
-
-def test_a_final_error_in_reading_surfaces_and_ends_storing(world: World, run: Run) -> None:
-    run.start()
-    world.log.recreate()
-    error = run.end()
-    assert isinstance(error, TopicUnfit)
-    assert run.phase is Phase.FAILED
-    assert run.running.status.reason == str(error)
-    assert "topic-1 is now topic-2" in run.running.status.reason
-    assert state(world).seen_at is None
-    assert run.home.closed == 1
-    check_all_let_go(run)
-
-
-def wait_with_storing(world: World) -> World:
-    """Delay the storing of closed buckets by nearly an hour."""
-    world.options = replace(world.options, flush=FlushTiming(spread=0.9))
-    return world
-
-
-def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) -> None:
-    run = Run(wait_with_storing(world))
-    produce_everywhere(world)
-    run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
-    world.pass_time(HOUR + GRACE)
-    run.until(lambda: run.running.status.counters.cuts == 1)
-    assert len(world.manifest().groups) < world.options.groups
-    world.log.recreate()
-    assert isinstance(run.end(), TopicUnfit)
-    assert len(world.manifest().groups) == world.options.groups
-    world.check_stored_once()
-    assert run.phase is Phase.FAILED
-    assert run.told[-2] is Phase.CATCHING_UP, "it does not know all that it should while it does its last work"
-    check_all_let_go(run)
-
-
-def test_a_store_that_is_away_does_not_keep_a_shard_that_must_end_for_longer_than_its_last_work_may_take(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "_DRAIN_TIMEOUT_S", 2.0)
-    # Each of the last steps takes half a second, as in a shard that waits for its store.
-    world.options = replace(world.options, poll_timeout_s=0.5)
-    run = Run(wait_with_storing(world))
-    produce_everywhere(world)
-    run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
-
-    def away(call: StoreCall) -> None:
-        if call.name == "commit":
-            raise StoreUnavailable("no answer")
-
-    world.store.before = away
-    world.pass_time(HOUR + GRACE)
-    run.until(lambda: run.running.status.counters.cuts == 1)
-    begun: list[float] = []
-
-    def tell() -> None:
-        run.told.append(run.phase)
-        if run.phase is Phase.CATCHING_UP:
-            begun.append(world.clock.monotonic())
-
-    run.running.after_step = tell
-    world.log.recreate()
-    assert isinstance(run.end(), TopicUnfit)
-    assert world.clock.monotonic() - begun[0] <= running._DRAIN_TIMEOUT_S + 0.5
-    assert world.manifest().groups == ()
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
 def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_store_is_not(world: World) -> None:
     answers = [0]
     progress = StoreProgress(lambda: answers[0], silence_s=50.0)
-    run = Run(world)
-    run.running = RunningShard(replace(world.parts(run.home), store_progress=progress), accepted=Accepted())
-    run.running.after_step = lambda: run.told.append(run.phase)
-    hangs, goes_on = threading.Event(), threading.Event()
+    run = ThreadedShard(world)
+    run.running = RunningShard(replace(world.parts(run.storage), store_progress=progress), accepted=Accepted())
+    run.running.after_step = lambda: run.phases.append(run.phase)
+    hanging, may_continue = threading.Event(), threading.Event()
 
     def hang(call: StoreCall) -> None:
         if call.name == "touch" and call.arguments[1] is not None:
-            hangs.set()
-            assert goes_on.wait(PATIENCE_S)
+            hanging.set()
+            assert may_continue.wait(PATIENCE_S)
 
     def stuck_after(milliseconds: int) -> str:
         world.pass_time(milliseconds)
         for _ in range(2):
             # The thread is checked after each step, so it was checked by the end of the second one.
-            run.until(lambda: True)
+            run.wait_until(lambda: True)
         return run.running.status.stuck
 
     world.store.before = hang
     run.start()
     world.pass_time(HEARTBEAT_MS)
-    assert hangs.wait(PATIENCE_S)
+    assert hanging.wait(PATIENCE_S)
     for _ in range(10):
         # A call to the store continues within its own timeouts: it is retried repeatedly.
         assert stuck_after(40_000) == ""
@@ -422,62 +206,33 @@ def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_stor
     with capture_logs() as lines:
         assert stuck_after(51_000) == stuck_after(1_000) == "its storing thread made no progress"
     assert [line["event"] for line in lines].count("the storing thread makes no progress") == 1
-    goes_on.set()
-    run.until(lambda: not run.running.status.stuck)
+    may_continue.set()
+    run.wait_until(lambda: not run.running.status.stuck)
     assert run.stop() is None
 
 
-@pytest.mark.parametrize("in_leaving", [False, True])
+@pytest.mark.parametrize("during_release", [False, True])
 def test_a_stop_does_not_wait_for_a_store_that_hangs(
-    world: World, run: Run, monkeypatch: pytest.MonkeyPatch, in_leaving: bool
+    world: World, run: ThreadedShard, monkeypatch: pytest.MonkeyPatch, during_release: bool
 ) -> None:
     monkeypatch.setattr(running, "_STOP_TIMEOUT_S", 0.05)
-    hangs, goes_on = threading.Event(), threading.Event()
+    hanging, may_continue = threading.Event(), threading.Event()
 
     def hang(call: StoreCall) -> None:
-        if call.name == "touch" and (call.arguments[1] is None) is in_leaving:
-            hangs.set()
-            assert goes_on.wait(PATIENCE_S)
+        if call.name == "touch" and (call.arguments[1] is None) is during_release:
+            hanging.set()
+            assert may_continue.wait(PATIENCE_S)
 
     world.store.before = hang
     run.start()
-    if not in_leaving:
+    if not during_release:
         world.pass_time(HEARTBEAT_MS)
-        assert hangs.wait(PATIENCE_S)
+        assert hanging.wait(PATIENCE_S)
     with capture_logs() as lines:
         assert run.stop() is None
     assert run.phase is Phase.STOPPED
     assert "the shard is not released" in " ".join(line["event"] for line in lines)
-    goes_on.set()
+    may_continue.set()
     for thread in threading.enumerate():
         if thread.name in ("storing", "releasing"):
             thread.join(PATIENCE_S)
-
-
-def test_an_error_at_the_start_surfaces_and_nothing_is_left_open(world: World, run: Run) -> None:
-    world.store.before = refuses("create_dataset")
-    assert isinstance(run.end(), StoreRefused)
-    assert (run.phase, run.running.status.reason) == (Phase.FAILED, "no such table")
-    assert run.running.shard is None
-    check_all_let_go(run)
-
-
-def test_what_may_pass_ends_nothing(world: World, run: Run) -> None:
-    produce_everywhere(world)
-    run.start()
-    failed = threading.Event()
-
-    def away(call: StoreCall) -> None:
-        if call.name in {"commit", "touch"}:
-            failed.set()
-            raise StoreUnavailable("no answer")
-
-    world.store.before = away
-    world.log.reachable = False
-    world.pass_time(HEARTBEAT_MS)
-    assert failed.wait(PATIENCE_S)
-    world.log.reachable = True
-    run.until(lambda: run.running.status.counters.store_retries > 0)
-    assert run.running.status.counters.log_retries > 0
-    assert run.stop() is None
-    assert run.phase is Phase.STOPPED

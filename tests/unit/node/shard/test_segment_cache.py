@@ -16,18 +16,18 @@ class CountedStore:
     """Has segments of this many bytes each, and counts its calls."""
 
     def __init__(self, size: int = 10) -> None:
-        self.size, self.asked = size, 0
+        self.size, self.calls = size, 0
 
     def segments(
         self, _where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
     ) -> Iterator[Segment]:
         """Like `Store.segments`."""
-        self.asked += 1
-        every = [Segment(key, seq, bytes(self.size)) for seq, key in enumerate(KEYS)]
+        self.calls += 1
+        segments = [Segment(key, seq, bytes(self.size)) for seq, key in enumerate(KEYS)]
         if first is None or last is None:
-            return iter(every)
-        below = [one for one in every if one.first < first][-1:]
-        return iter(below + [one for one in every if first <= one.first <= last])
+            return iter(segments)
+        below = [segment for segment in segments if segment.first < first][-1:]
+        return iter(below + [segment for segment in segments if first <= segment.first <= last])
 
 
 def where(bucket: int) -> SegmentsOf:
@@ -38,65 +38,65 @@ def row(bucket: int, samples: int = 1) -> GroupRow:
     return GroupRow(bucket, 0, "a", 1, 1, samples, 0, 1, b"", 1, 9, 9, "n", 0)
 
 
-def asked(cache: SegmentCache, store: CountedStore, bucket: int, *, samples: int = 1) -> list[Segment]:
+def read_row(cache: SegmentCache, store: CountedStore, bucket: int, *, samples: int = 1) -> list[Segment]:
     return list(cache.segments(store, where(bucket), row(bucket, samples), b"a", b"z"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("first", [b"a", b"b", b"c", b"d", b"e", b"h", b"i"])
 @pytest.mark.parametrize("last", [b"a", b"b", b"d", b"e", b"h", b"z"])
-def test_a_held_row_gives_what_the_store_gives(first: bytes, last: bytes) -> None:
+def test_a_cached_row_is_equal_to_the_stores(first: bytes, last: bytes) -> None:
     if last < first:
         first, last = last, first
     store, cache = CountedStore(), SegmentCache(1000)
     for _ in range(2):
-        asked(cache, store, 0)
-    before = store.asked
-    held = list(cache.segments(store, where(0), row(0), first, last))  # type: ignore[arg-type]
-    assert store.asked == before
-    assert held == list(store.segments(where(0), first=first, last=last))
+        read_row(cache, store, 0)
+    before = store.calls
+    cached = list(cache.segments(store, where(0), row(0), first, last))  # type: ignore[arg-type]
+    assert store.calls == before
+    assert cached == list(store.segments(where(0), first=first, last=last))
 
 
-def test_a_row_is_held_when_it_is_read_again() -> None:
+def test_a_row_is_cached_when_it_is_read_again() -> None:
     store, cache = CountedStore(), SegmentCache(1000)
     for _ in range(5):
-        assert len(asked(cache, store, 0)) == len(KEYS)
-    assert store.asked == 2
+        assert len(read_row(cache, store, 0)) == len(KEYS)
+    assert store.calls == 2
 
 
-def test_the_rows_that_were_read_last_are_held() -> None:
+def test_the_most_recently_read_rows_are_cached() -> None:
     store, cache = CountedStore(size=10), SegmentCache(120)
     for bucket in (0, 0, 1, 1, 0, 2, 2):
-        asked(cache, store, bucket)
-    before = store.asked
-    asked(cache, store, 0)
-    asked(cache, store, 2)
-    assert store.asked == before
-    asked(cache, store, 1)
-    assert store.asked == before + 1
+        read_row(cache, store, bucket)
+    before = store.calls
+    read_row(cache, store, 0)
+    read_row(cache, store, 2)
+    assert store.calls == before
+    read_row(cache, store, 1)
+    assert store.calls == before + 1
 
 
-def test_figures_say_how_often_rows_were_held_and_what_they_take() -> None:
+def test_figures_count_hits_and_bytes() -> None:
     store, cache = CountedStore(size=10), SegmentCache(120)
     for bucket in (0, 0, 0, 0, 1):
-        asked(cache, store, bucket)
+        read_row(cache, store, bucket)
     assert cache.figures() == SegmentCacheFigures(bytes=50, hits=2, misses=3)
     for bucket in (1, 2, 2):
-        asked(cache, store, bucket)
+        read_row(cache, store, bucket)
     # Three rows exceed its size.
     assert cache.figures().bytes == 100
 
 
 @pytest.mark.parametrize("samples", [0, 1])
-def test_a_cache_of_no_bytes_holds_nothing(samples: int) -> None:
+def test_a_cache_of_zero_bytes_stores_nothing(samples: int) -> None:
     store, cache = CountedStore(size=0), SegmentCache(0)
     for _ in range(4):
-        asked(cache, store, 0, samples=samples)
-    assert store.asked == 4
+        read_row(cache, store, 0, samples=samples)
+    assert store.calls == 4
     assert cache.figures() == SegmentCacheFigures(misses=4)
 
 
 def test_a_row_that_would_fill_the_cache_is_read_from_the_store_each_time() -> None:
     store, cache = CountedStore(), SegmentCache(1000)
     for _ in range(4):
-        asked(cache, store, 0, samples=126)
-    assert store.asked == 4
+        read_row(cache, store, 0, samples=126)
+    assert store.calls == 4

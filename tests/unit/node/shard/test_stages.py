@@ -37,7 +37,7 @@ def spent(stages: Stages) -> dict[Stage, float]:
     return {stage: seconds for stage, seconds in stages.seconds.items() if seconds}
 
 
-def test_every_stage_is_there_from_the_beginning() -> None:
+def test_every_stage_exists_from_the_beginning() -> None:
     assert Stages().seconds == dict.fromkeys(Stage, 0.0)
 
 
@@ -63,7 +63,7 @@ def test_a_stage_inside_another_counts_for_itself_only(work: Work) -> None:
     assert spent(stages) == {Stage.STORE: 5, Stage.ENCODE: 10}
 
 
-def test_stages_nest_as_deep_as_they_like(work: Work) -> None:
+def test_stages_nest_to_any_depth(work: Work) -> None:
     stages = Stages()
     with stages.timing(Stage.CUT):
         work(1)
@@ -76,7 +76,7 @@ def test_stages_nest_as_deep_as_they_like(work: Work) -> None:
     assert spent(stages) == {Stage.CUT: 17, Stage.STORE: 10, Stage.ENCODE: 4}
 
 
-def test_what_was_timed_before_is_not_taken_from_a_stage(work: Work) -> None:
+def test_time_measured_before_a_stage_is_not_subtracted_from_it(work: Work) -> None:
     stages = Stages()
     with stages.timing(Stage.SNAPPY):
         work(5)
@@ -94,7 +94,7 @@ def test_a_stage_within_itself_counts_once(work: Work) -> None:
     assert spent(stages) == {Stage.ENCODE: 3}
 
 
-def test_a_stage_that_fails_has_taken_its_time_too(work: Work) -> None:
+def test_the_time_of_a_failed_stage_counts(work: Work) -> None:
     stages = Stages()
 
     def fail() -> None:
@@ -109,7 +109,7 @@ def test_a_stage_that_fails_has_taken_its_time_too(work: Work) -> None:
     assert spent(stages) == {Stage.ENCODE: 2, Stage.STORE: 1}
 
 
-def test_what_another_thread_does_meanwhile_counts_for_its_own_stages(work: Work) -> None:
+def test_another_threads_time_counts_for_its_own_stages(work: Work) -> None:
     stages = Stages()
 
     def store() -> None:
@@ -118,8 +118,8 @@ def test_what_another_thread_does_meanwhile_counts_for_its_own_stages(work: Work
 
     with stages.timing(Stage.CONSUME):
         work(1)
-        other = threading.Thread(target=store)
-        other.start()
-        other.join(60)
+        thread = threading.Thread(target=store)
+        thread.start()
+        thread.join(60)
         work(2)
     assert spent(stages) == {Stage.CONSUME: 3, Stage.STORE: 7}

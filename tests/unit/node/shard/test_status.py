@@ -8,7 +8,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("ended", [Phase.FENCED, Phase.FAILED, Phase.STOPPED])
-def test_what_has_ended_does_not_go_on(ended: Phase) -> None:
+def test_an_ended_shard_enters_no_other_phase(ended: Phase) -> None:
     """The storing thread finds that the shard is fenced while the reading thread is about to make it active."""
     status = Status(phase=ended)
     status.enter(Phase.ACTIVE, 1)
@@ -16,7 +16,7 @@ def test_what_has_ended_does_not_go_on(ended: Phase) -> None:
     assert status.entered == {}
 
 
-def test_the_time_of_each_phase_of_a_start_is_kept() -> None:
+def test_the_time_of_each_phase_of_a_start_is_recorded() -> None:
     status = Status()
     status.enter(Phase.ACQUIRING, 10)
     status.enter(Phase.RECOVERING_INDEX, 20, 0.0)

@@ -18,7 +18,7 @@ SHARD = ShardId("metrics", 0)
 
 
 class ModelStore:
-    """A store that fails when told to, and takes a second of the clock for each call and row."""
+    """A store with a configurable failure, which takes a second of the clock for each call and row."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -50,20 +50,20 @@ def model(clock: ManualClock) -> ModelStore:
     return ModelStore(clock)
 
 
-def ask(model: ModelStore, health: StoreHealth) -> None:
+def call_store(model: ModelStore, health: StoreHealth) -> None:
     watched(model, health).dataset("a")  # type: ignore[arg-type]
 
 
-def test_a_store_that_was_not_asked_is_no_trouble(health: StoreHealth, clock: ManualClock) -> None:
+def test_an_unused_store_is_healthy(health: StoreHealth, clock: ManualClock) -> None:
     clock.sleep(1000)
     assert health.figures() == StoreFigures("a store")
     assert health.figures().is_answering
 
 
-def test_a_store_that_answers_counts_no_time_between_calls(
+def test_a_store_that_answers_has_no_unanswered_time_between_calls(
     health: StoreHealth, model: ModelStore, clock: ManualClock
 ) -> None:
-    ask(model, health)
+    call_store(model, health)
     clock.sleep(1000)
     assert health.figures().unanswered_s == 0
 
@@ -71,16 +71,16 @@ def test_a_store_that_answers_counts_no_time_between_calls(
 def test_the_time_runs_from_the_first_call_that_failed_until_one_is_answered(
     health: StoreHealth, model: ModelStore, clock: ManualClock
 ) -> None:
-    ask(model, health)
+    call_store(model, health)
     model.failure = StoreUnavailable("no answer")
     for _ in range(4):
         with pytest.raises(StoreUnavailable):
-            ask(model, health)
+            call_store(model, health)
         clock.sleep(9)
     assert health.figures() == StoreFigures("a store", 40.0, 4)
     assert not health.figures().is_answering
     model.failure = None
-    ask(model, health)
+    call_store(model, health)
     assert health.figures() == StoreFigures("a store")
 
 
@@ -98,14 +98,14 @@ def test_a_call_that_hangs_counts_while_it_hangs(health: StoreHealth, clock: Man
 
 
 @pytest.mark.parametrize("error", [Fenced("another owner"), ValueError("nonsense")])
-def test_an_error_that_is_an_answer_is_one(health: StoreHealth, model: ModelStore, error: Exception) -> None:
+def test_an_error_returned_by_the_store_is_an_answer(health: StoreHealth, model: ModelStore, error: Exception) -> None:
     model.failure = error
     with pytest.raises(type(error)):
-        ask(model, health)
+        call_store(model, health)
     assert health.figures() == StoreFigures("a store")
 
 
-def test_each_row_is_a_call_and_the_time_between_rows_is_the_reader_s(
+def test_each_row_is_a_call_and_the_time_between_rows_is_the_readers(
     health: StoreHealth, model: ModelStore, clock: ManualClock
 ) -> None:
     rows = watched(model, health).index_bucket(IndexBucketOf(SHARD, 1, "a"))  # type: ignore[arg-type]
@@ -118,24 +118,24 @@ def test_each_row_is_a_call_and_the_time_between_rows_is_the_reader_s(
     assert health.figures() == StoreFigures("a store", 1.0, 1)
 
 
-def test_a_read_that_has_begun_is_no_answer(health: StoreHealth, model: ModelStore, clock: ManualClock) -> None:
+def test_a_started_read_is_no_answer(health: StoreHealth, model: ModelStore, clock: ManualClock) -> None:
     """A query of a hanging store must not make the store look as if it answered."""
     where = IndexBucketOf(SHARD, 1, "a")
     watched(model, health).index_bucket(where)  # type: ignore[arg-type]
     clock.sleep(100)
-    assert health.figures() == StoreFigures("a store"), "nothing was asked for yet"
+    assert health.figures() == StoreFigures("a store"), "no row was read yet"
     with health.call():
         clock.sleep(40)
         watched(model, health).index_bucket(where)  # type: ignore[arg-type]
         assert health.figures().unanswered_s == 40
     model.failure = StoreUnavailable("no answer")
     with pytest.raises(StoreUnavailable):
-        ask(model, health)
+        call_store(model, health)
     watched(model, health).index_bucket(where)  # type: ignore[arg-type]
     assert health.figures() == StoreFigures("a store", 1.0, 1)
 
 
-def test_a_real_store_works_as_without_it(tmp_path: Path, health: StoreHealth, clock: ManualClock) -> None:
+def test_a_wrapped_store_behaves_like_the_store(tmp_path: Path, health: StoreHealth, clock: ManualClock) -> None:
     store = watched(open_sqlite_store(tmp_path / "store", clock), health)
     where = IndexBucketOf(SHARD, 1, "a")
     assert store.write_index_bucket(where, [b"one", b"two"], Lifetime(10**9, 10**12)) == 2

@@ -15,7 +15,7 @@ from support.shard_world import World
 pytestmark = pytest.mark.unit
 
 
-def test_each_turn_and_each_answer_of_the_store_is_progress() -> None:
+def test_each_iteration_and_each_answer_of_the_store_is_progress() -> None:
     clock, answers = ManualClock(), [0]
     watch = StoringWatch(StoreProgress(lambda: answers[0], silence_s=50.0), clock)
     for step in range(20):
@@ -33,7 +33,7 @@ def test_each_turn_and_each_answer_of_the_store_is_progress() -> None:
     assert watch.stuck_s() == 0.0
 
 
-def test_a_store_in_cassandra_may_be_silent_for_as_long_as_a_call_is_tried() -> None:
+def test_a_cassandra_store_may_be_silent_for_as_long_as_a_call_is_retried() -> None:
     clock = ManualClock()
     requests = Requests(None, "k", "hosts", Retries(clock))
     store = CassandraStore(requests, clock)
@@ -44,7 +44,7 @@ def test_a_store_in_cassandra_may_be_silent_for_as_long_as_a_call_is_tried() -> 
     assert progress.answers() == 3
 
 
-def test_a_store_in_sqlite_may_be_silent_for_as_long_as_others_may_write(world: World) -> None:
+def test_a_sqlite_store_may_be_silent_for_as_long_as_others_may_write(world: World) -> None:
     progress = store_progress(Settings(store={"kind": "sqlite"}), world.sqlite)
     assert progress.silence_s >= 30
     assert progress.answers() == 0

@@ -14,7 +14,7 @@ def replaying(fraction: float | None) -> Status:
     return Status(Phase.REPLAYING, fraction, entered={Phase.REPLAYING.value: BEGUN})
 
 
-def test_a_quarter_in_ten_seconds_leaves_thirty() -> None:
+def test_a_quarter_in_ten_seconds_leaves_thirty_seconds() -> None:
     assert seconds_left(replaying(0.25), BEGUN + 10_000) == pytest.approx(30)
 
 
@@ -35,7 +35,7 @@ def test_a_phase_that_is_done_has_no_time_left() -> None:
     ],
     ids=["no fraction", "nothing done", "hardly begun", "too soon", "begin unknown", "before its begin"],
 )
-def test_what_says_nothing_about_the_rest_gives_no_estimate(status: Status, elapsed_ms: int) -> None:
+def test_insufficient_progress_gives_no_estimate(status: Status, elapsed_ms: int) -> None:
     assert seconds_left(status, BEGUN + elapsed_ms) is None
 
 
@@ -43,7 +43,7 @@ def test_only_a_start_has_time_left() -> None:
     assert seconds_left(Status(Phase.ACTIVE, 0.5, entered={Phase.ACTIVE.value: BEGUN}), BEGUN + 10_000) is None
 
 
-def test_a_shard_that_catches_up_is_judged_by_how_its_lag_falls() -> None:
+def test_the_estimate_of_a_shard_that_catches_up_follows_its_lag() -> None:
     status = Status()
     status.catch_up(1000, BEGUN)
     assert (status.phase, status.fraction, seconds_left(status, BEGUN + 2_000)) == (Phase.CATCHING_UP, 0.0, None)
@@ -53,7 +53,7 @@ def test_a_shard_that_catches_up_is_judged_by_how_its_lag_falls() -> None:
     assert seconds_left(status, BEGUN + 10_000) == pytest.approx(30)
 
 
-def test_a_log_that_grows_faster_than_it_is_read_gets_no_nearer() -> None:
+def test_a_log_that_grows_faster_than_it_is_read_has_no_estimate() -> None:
     status = Status()
     status.catch_up(100, BEGUN)
     status.catch_up(400, BEGUN + 10_000)
@@ -62,13 +62,13 @@ def test_a_log_that_grows_faster_than_it_is_read_gets_no_nearer() -> None:
     assert status.fraction == pytest.approx(0.5)
 
 
-def test_who_is_at_the_end_of_the_log_at_once_has_caught_up() -> None:
+def test_a_shard_that_starts_at_the_end_of_the_log_has_caught_up() -> None:
     status = Status()
     status.catch_up(0, BEGUN)
     assert status.fraction == 1.0
 
 
-def test_who_was_fenced_catches_up_no_more() -> None:
+def test_a_fenced_shard_has_no_time_left() -> None:
     status = Status(Phase.FENCED)
     status.catch_up(5, BEGUN)
     assert (status.phase, status.fraction) == (Phase.FENCED, None)

@@ -49,16 +49,16 @@ print(json.dumps([sorted(warmed - imported), sorted(at_hand() - warmed)]))
 """
 
 
-def test_a_shard_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None:
+def test_after_a_warm_up_a_shard_compiles_no_kernel(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LIFE, str(tmp_path)]
     environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=300)
     by_warm_up, by_life = json.loads(done.stdout.splitlines()[-1])
     assert by_life == []
-    assert len(by_warm_up) > 10, "without it, the shard would have found none of these"
+    assert len(by_warm_up) > 10, "the shard needs kernels"
 
 
-def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_path: Path) -> None:
+def test_it_leaves_no_files_and_removes_those_of_a_killed_warm_up(tmp_path: Path) -> None:
     folder = tmp_path / "warm-up"
     folder.mkdir()
     (folder / "store.sqlite").write_text("half of one")
@@ -66,16 +66,16 @@ def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
+def test_a_failed_warm_up_is_logged_and_does_not_prevent_the_start(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fails(_series: object) -> bytes:
+    def fail(_series: object) -> bytes:
         raise OSError("no space is left")
 
-    monkeypatch.setattr(f"{warm_up.__module__}.{encode_request.__name__}", fails)
+    monkeypatch.setattr(f"{warm_up.__module__}.{encode_request.__name__}", fail)
     monkeypatch.setattr(f"{warm_up.__module__}._COMPILED", threading.Event())
     with WarmUp(tmp_path / "warm-up") as warming:
         warming.wait()
@@ -90,19 +90,19 @@ def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
 def test_a_process_warms_up_once_and_not_for_a_start_that_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_hand, lived = threading.Event(), list[Path]()
-    monkeypatch.setattr(f"{warm_up.__module__}._COMPILED", at_hand)
-    opened = open_sqlite_store
+    compiled, opened_paths = threading.Event(), list[Path]()
+    monkeypatch.setattr(f"{warm_up.__module__}._COMPILED", compiled)
+    open_store = open_sqlite_store
 
-    def counted(path: Path, clock: Clock) -> Store:
-        lived.append(path)
-        return opened(path, clock)
+    def record(path: Path, clock: Clock) -> Store:
+        opened_paths.append(path)
+        return open_store(path, clock)
 
-    monkeypatch.setattr(f"{warm_up.__module__}.{open_sqlite_store.__name__}", counted)
+    monkeypatch.setattr(f"{warm_up.__module__}.{open_sqlite_store.__name__}", record)
     warm_up(tmp_path / "given up", lambda: True)
-    assert not at_hand.is_set()
+    assert not compiled.is_set()
     for _ in range(2):
         with WarmUp(tmp_path / "warm-up") as warming:
             warming.wait()
-    assert at_hand.is_set()
-    assert lived == [tmp_path / "given up" / "store.sqlite", tmp_path / "warm-up" / "store.sqlite"]
+    assert compiled.is_set()
+    assert opened_paths == [tmp_path / "given up" / "store.sqlite", tmp_path / "warm-up" / "store.sqlite"]

@@ -28,41 +28,45 @@ def jars(tmp_path: Path) -> Path:
     return folder
 
 
-def cassandra(tmp_path: Path, jars: Path, given: StackOptions | None = None) -> Cassandra:
+def cassandra(tmp_path: Path, jars: Path, stack_options: StackOptions | None = None) -> Cassandra:
     return Cassandra(
         StateFolder(tmp_path / "state"),
         PORTS,
-        given or options(tmp_path / "state"),
+        stack_options or options(tmp_path / "state"),
         program=Path("/jdk/bin/java"),
         jars=jars,
         clock=ManualClock(),
     )
 
 
-def test_node_listens_on_loopback_only(tmp_path: Path) -> None:
-    told = node_configuration(PORTS, tmp_path)
+def test_cassandra_listens_on_loopback_only(tmp_path: Path) -> None:
+    configuration = node_configuration(PORTS, tmp_path)
 
-    assert (told["listen_address"], told["storage_port"]) == ("127.0.0.1", 7000)
-    assert (told["rpc_address"], told["native_transport_port"]) == ("127.0.0.1", 9042)
+    assert (configuration["listen_address"], configuration["storage_port"]) == ("127.0.0.1", 7000)
+    assert (configuration["rpc_address"], configuration["native_transport_port"]) == ("127.0.0.1", 9042)
 
 
 def test_all_data_is_in_its_folder(tmp_path: Path) -> None:
-    told = node_configuration(PORTS, tmp_path / "cassandra")
+    configuration = node_configuration(PORTS, tmp_path / "cassandra")
 
-    folders = [told["commitlog_directory"], told["saved_caches_directory"], told["hints_directory"]]
+    folders = [
+        configuration["commitlog_directory"],
+        configuration["saved_caches_directory"],
+        configuration["hints_directory"],
+    ]
     assert all(Path(str(folder)).is_relative_to(tmp_path / "cassandra") for folder in folders)
-    assert told["data_file_directories"] == [str(tmp_path / "cassandra/data")]
+    assert configuration["data_file_directories"] == [str(tmp_path / "cassandra/data")]
 
 
 def test_extra_configuration_wins(tmp_path: Path, jars: Path) -> None:
     extra = {"authenticator": {"class_name": "PasswordAuthenticator"}, "num_tokens": 4}
     server = cassandra(tmp_path, jars, options(tmp_path / "state", extra_cassandra_yaml=extra))
 
-    told = json.loads(server.files()[tmp_path / "state/conf/cassandra/cassandra.yaml"])
+    configuration = json.loads(server.files()[tmp_path / "state/conf/cassandra/cassandra.yaml"])
 
-    assert told["authenticator"] == {"class_name": "PasswordAuthenticator"}
-    assert told["num_tokens"] == 4
-    assert told["rpc_address"] == "127.0.0.1"
+    assert configuration["authenticator"] == {"class_name": "PasswordAuthenticator"}
+    assert configuration["num_tokens"] == 4
+    assert configuration["rpc_address"] == "127.0.0.1"
 
 
 def test_jvm_gets_heap_agent_and_configuration(tmp_path: Path, jars: Path) -> None:
@@ -79,8 +83,10 @@ def test_jvm_gets_heap_agent_and_configuration(tmp_path: Path, jars: Path) -> No
 def test_an_idle_node_does_not_wake_up_hundreds_of_times_a_second_for_its_coarse_clock(
     tmp_path: Path, jars: Path
 ) -> None:
-    (told,) = [line for line in cassandra(tmp_path, jars)._jvm_arguments() if "approximate_time_precision_ms" in line]
-    assert int(told.partition("=")[2]) >= 20
+    (argument,) = [
+        line for line in cassandra(tmp_path, jars)._jvm_arguments() if "approximate_time_precision_ms" in line
+    ]
+    assert int(argument.partition("=")[2]) >= 20
 
 
 def test_version_is_that_of_the_server_jar(tmp_path: Path, jars: Path) -> None:
@@ -93,12 +99,12 @@ def test_missing_jars_are_named(tmp_path: Path) -> None:
 
 
 def test_log_is_bounded_and_quiet_in_a_folder_of_any_name() -> None:
-    told = ET.fromstring(logging_configuration(Path("/a & b/<é>/cassandra.log")))  # noqa: S314 - written by ourselves
+    configuration = ET.fromstring(logging_configuration(Path("/a & b/<é>/cassandra.log")))  # noqa: S314 - written by ourselves
 
-    appender = told.find("appender")
+    appender = configuration.find("appender")
     assert appender is not None
     assert appender.findtext("file") == "/a & b/<é>/cassandra.log"
     assert appender.findtext("rollingPolicy/maxIndex") == "2"
-    root = told.find("root")
+    root = configuration.find("root")
     assert root is not None
     assert root.get("level") == "WARN"

@@ -26,8 +26,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
 def test_status_without_a_stack_fails(folder: StateFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stack", "status", "--output", "json"]) == ExitCode.FAILED
 
-    told = json.loads(capsys.readouterr().out)
-    assert (told["healthy"], told["state"], told["state_dir"]) == (False, "down", str(folder.root))
+    document = json.loads(capsys.readouterr().out)
+    assert (document["healthy"], document["state"], document["state_dir"]) == (False, "down", str(folder.root))
 
 
 def test_down_without_a_stack_is_fine(folder: StateFolder, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,7 +36,7 @@ def test_down_without_a_stack_is_fine(folder: StateFolder, capsys: pytest.Captur
     assert f"No stack was running in {folder.root}." in capsys.readouterr().out
 
 
-def test_wipe_needs_a_yes(folder: StateFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wipe_needs_confirmation(folder: StateFolder, capsys: pytest.CaptureFixture[str]) -> None:
     with Stack.start(options(folder.root), build=StandIns()):
         pass
 
@@ -76,7 +76,7 @@ def test_logs_of_one_server_as_json(folder: StateFolder, capsys: pytest.CaptureF
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("arguments", [["--follow"], ["kafka", "--follow", "--output", "json"]])
-def test_following_is_for_one_log_and_for_people(arguments: list[str]) -> None:
+def test_following_needs_one_log_and_text_output(arguments: list[str]) -> None:
     assert main(["stack", "logs", *arguments]) == ExitCode.USAGE
 
 
@@ -95,8 +95,8 @@ def test_up_shows_the_addresses_of_a_stack_that_is_up_already(
     with Stack.start(options(folder.root), build=StandIns()) as stack:
         assert main(["stack", "up", "--output", "json"]) == ExitCode.OK
 
-    told = json.loads(capsys.readouterr().out)
-    assert told == {
+    document = json.loads(capsys.readouterr().out)
+    assert document == {
         "started": False,
         "kafka": stack.kafka_bootstrap,
         "cassandra": f"{stack.cassandra_host}:{stack.cassandra_port}",

@@ -85,12 +85,12 @@ def test_second_start_finds_the_first(folder: StateFolder) -> None:
     assert start(folder) == (first, False)
 
 
-def test_steps_of_the_keeper_are_heard(folder: StateFolder) -> None:
-    heard: list[StackStep] = []
+def test_steps_of_the_keeper_are_reported(folder: StateFolder) -> None:
+    steps: list[StackStep] = []
 
-    control.start_detached(options(folder.root), on_step=heard.append, clock=SystemClock())
+    control.start_detached(options(folder.root), on_step=steps.append, clock=SystemClock())
 
-    assert {step.server for step in heard if step.phase is Phase.HEALTHY} == {"kafka", "cassandra"}
+    assert {step.server for step in steps if step.phase is Phase.HEALTHY} == {"kafka", "cassandra"}
 
 
 def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misled(folder: StateFolder) -> None:
@@ -99,15 +99,15 @@ def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misle
     os.kill(record.keeper.pid, signal.SIGKILL)
 
     assert eventually(lambda: all(gone(process) for process in processes(record)))
-    # The record still says that it is up, with these very processes.
+    # The record still names these processes, with the state "up".
     assert folder.read() == record
-    again, started = start(folder)
+    second, started = start(folder)
     assert started
-    assert again.keeper != record.keeper
-    assert again.ports == record.ports
+    assert second.keeper != record.keeper
+    assert second.ports == record.ports
 
 
-def test_server_that_dies_stops_the_stack_and_is_named(folder: StateFolder) -> None:
+def test_server_that_ends_stops_the_stack_and_is_named(folder: StateFolder) -> None:
     record, _ = start(folder)
     kafka = record.servers[0].process
     assert kafka is not None
@@ -123,7 +123,7 @@ def test_server_that_dies_stops_the_stack_and_is_named(folder: StateFolder) -> N
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_start_that_is_killed_or_interrupted_leaves_nothing(folder: StateFolder, how: signal.Signals) -> None:
+def test_start_that_is_killed_or_interrupted_leaves_no_process(folder: StateFolder, how: signal.Signals) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", UP, str(folder.root)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as up:
@@ -150,7 +150,7 @@ def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
     record = folder.read()
     assert record is not None
 
-    # It is up and has reported it, but the other end closes before it has received that.
+    # The keeper has reported that the stack is up, but the other end closes before it has received the report.
     near.close()
 
     assert keeper.wait(STACK_TIMEOUT) != 0
@@ -190,7 +190,7 @@ def test_stack_that_another_process_starts_is_waited_for(folder: StateFolder) ->
         keeper = subprocess.Popen(fake_keeper_command(far.fileno(), StandIns()), pass_fds=(far.fileno(),))
     near.send(options_message(options(folder.root)))
     assert eventually(folder.is_held)
-    # Its start continues while ours waits. It is not up before it has received the answer.
+    # The other start continues while this one waits. The stack is not up before its keeper has received the answer.
     near.send({"type": "keep"})
 
     record, started = start(folder)

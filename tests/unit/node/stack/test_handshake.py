@@ -35,7 +35,7 @@ def test_messages_arrive_complete_and_in_order() -> None:
     far.close()
 
 
-def test_other_end_that_is_there_is_not_gone() -> None:
+def test_connected_peer_is_not_reported_as_gone() -> None:
     near, far_socket = Handshake.pair()
 
     assert not near.is_peer_closed()
@@ -54,7 +54,7 @@ def test_sending_to_a_closed_end_is_no_error_and_receiving_returns_none() -> Non
     near.close()
 
 
-def test_end_that_finished_still_hears_the_other() -> None:
+def test_half_closed_end_still_receives() -> None:
     near, far_socket = Handshake.pair()
     far = Handshake(far_socket)
 
@@ -77,7 +77,7 @@ def test_incomplete_message_is_ignored() -> None:
 
 
 def test_options_are_transferred_unchanged(tmp_path: Path) -> None:
-    given = options(
+    sent_options = options(
         tmp_path,
         kafka_port=9092,
         java_home=tmp_path / "jdk",
@@ -87,7 +87,7 @@ def test_options_are_transferred_unchanged(tmp_path: Path) -> None:
         optimise=True,
     )
 
-    assert options_from(options_message(given)) == given
+    assert options_from(options_message(sent_options)) == sent_options
     assert options_from(options_message(options(tmp_path))) == options(tmp_path)
 
 
@@ -102,11 +102,11 @@ def test_error_is_raised_again_unchanged() -> None:
         "Kafka ended", remedy="Do this", server="kafka", cause="full", log=Path("/log"), lines=["last line"]
     )
 
-    told = failure_from(failure_message(error))
+    received = failure_from(failure_message(error))
 
-    assert (told.message, told.remedy, told.exit_code) == ("Kafka ended", "Do this", ExitCode.FAILED)
-    assert list(told.blocks()) == list(error.blocks())
-    assert told.details() == {
+    assert (received.message, received.remedy, received.exit_code) == ("Kafka ended", "Do this", ExitCode.FAILED)
+    assert list(received.blocks()) == list(error.blocks())
+    assert received.details() == {
         "server": "kafka",
         "cause": "full",
         "log": "/log",

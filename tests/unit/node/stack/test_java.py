@@ -60,7 +60,7 @@ def test_java_that_fails_is_refused(tmp_path: Path) -> None:
         java.checked_java(fake_jdk(tmp_path, "exit 3"))
 
 
-def test_variables_that_change_a_jvm_are_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_that_change_a_jvm_are_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
         monkeypatch.setenv(name, "-Xmx1k")
     monkeypatch.setenv("TZ", "UTC")

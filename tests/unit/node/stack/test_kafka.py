@@ -26,11 +26,11 @@ def jars(tmp_path: Path) -> Path:
     return folder
 
 
-def kafka(tmp_path: Path, jars: Path, given: StackOptions | None = None) -> Kafka:
+def kafka(tmp_path: Path, jars: Path, stack_options: StackOptions | None = None) -> Kafka:
     return Kafka(
         StateFolder(tmp_path / "state"),
         PORTS,
-        given or options(tmp_path / "state"),
+        stack_options or options(tmp_path / "state"),
         program=Path("/jdk/bin/java"),
         jars=jars,
         clock=ManualClock(),
@@ -43,15 +43,15 @@ def test_broker_and_controller_listen_on_loopback_only(tmp_path: Path) -> None:
     assert listeners == "BROKER://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
 
 
-def test_topics_are_not_made_by_accident(tmp_path: Path) -> None:
+def test_topics_are_not_created_automatically(tmp_path: Path) -> None:
     assert server_properties(PORTS, tmp_path)["auto.create.topics.enable"] == "false"
 
 
 def test_extra_properties_win(tmp_path: Path, jars: Path) -> None:
-    given = options(
+    stack_options = options(
         tmp_path / "state", extra_kafka_properties={"num.io.threads": "1", "sasl.enabled.mechanisms": "PLAIN"}
     )
-    server = kafka(tmp_path, jars, given)
+    server = kafka(tmp_path, jars, stack_options)
 
     text = server.files()[tmp_path / "state/conf/kafka/server.properties"]
 
@@ -87,7 +87,7 @@ def test_missing_jars_are_named(tmp_path: Path, jars: Path) -> None:
         kafka(tmp_path, jars)
 
 
-def test_new_storage_is_formatted_aside_and_then_put_in_its_place(tmp_path: Path, jars: Path) -> None:
+def test_new_storage_is_formatted_in_a_temporary_folder_and_then_renamed(tmp_path: Path, jars: Path) -> None:
     server = kafka(tmp_path, jars)
     aside = tmp_path / "state/tmp/kafka-storage"
 
@@ -122,11 +122,11 @@ def test_storage_that_lost_its_identity_is_not_formatted_over(tmp_path: Path, ja
 
 
 def test_log_is_bounded_and_quiet(tmp_path: Path) -> None:
-    told = logging_properties(tmp_path / "kafka.log")
+    properties = logging_properties(tmp_path / "kafka.log")
 
-    assert told["rootLogger.level"] == "warn"
-    assert told["appender.file.type"] == "RollingFile"
-    assert told["appender.file.strategy.max"] == "2"
+    assert properties["rootLogger.level"] == "warn"
+    assert properties["appender.file.type"] == "RollingFile"
+    assert properties["appender.file.strategy.max"] == "2"
 
 
 def test_cluster_ids_differ_and_are_no_options() -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 FULL = "its disk is full"
 HEAP = "its heap is too small"
 TOO_LARGE = "its heap is too large for this machine"
-SAID = {
+CAUSES = {
     "java.io.IOException: No space left on device": FULL,
     "FSDiskFullWriteError: java.io.IOException: Insufficient disk space to write 526 bytes into the keyspace": FULL,
     "Caused by: java.net.BindException: Address already in use": ADDRESS_IN_USE,
@@ -37,29 +37,29 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_cause_is_recognised_from_the_log(said: str) -> None:
-    log = f"2026-11-16 03:14:28,752 INFO  StorageService starts\n{said}\n\tat java.base/Frame\n"
+@pytest.mark.parametrize("line", CAUSES)
+def test_cause_is_recognised_from_the_log(line: str) -> None:
+    log = f"2026-11-16 03:14:28,752 INFO  StorageService starts\n{line}\n\tat java.base/Frame\n"
 
-    assert cause_of_exit(log, 1, "kafka").what == SAID[said]
+    assert cause_of_exit(log, 1, "kafka").what == CAUSES[line]
 
 
 def test_remedy_names_the_setting_of_the_server() -> None:
     assert cause_of_exit("java.lang.OutOfMemoryError", 3, "cassandra").remedy == "Raise stack.cassandra_heap"
 
 
-def test_server_that_was_killed_points_at_the_kernel() -> None:
+def test_killed_server_has_a_remedy_about_the_kernel() -> None:
     cause = cause_of_exit("all is well", -signal.SIGKILL, "kafka")
 
     assert cause.what == "it was killed"
     assert "dmesg" in cause.remedy
 
 
-def test_unknown_cause_points_at_the_log() -> None:
+def test_unknown_cause_has_a_remedy_about_the_log() -> None:
     assert "strandline stack logs kafka" in cause_of_exit("", 1, "kafka").remedy
 
 
-def test_telling_lines_leave_out_stack_frames() -> None:
+def test_relevant_lines_leave_out_stack_frames() -> None:
     log = (
         "first\nERROR failed\n\tat a.b.C(D.java:1)\n\t... 16 more\nCaused by: x\n\n\t\tat a.b.E(F.java:2)\nWARNING: y\n"
     )
@@ -67,7 +67,7 @@ def test_telling_lines_leave_out_stack_frames() -> None:
     assert informative_lines(log, 2) == ["ERROR failed", "Caused by: x"]
 
 
-def test_telling_lines_are_not_without_end() -> None:
+def test_relevant_lines_are_limited() -> None:
     assert [len(line) for line in informative_lines("x" * 5000, 1)] == [303]
 
 
@@ -94,40 +94,40 @@ def test_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert (written_since(missing, 0), last_lines(missing, 5), size_of(missing)) == ("", [], 0)
 
 
-def test_follow_gives_the_last_lines_and_then_each_new_one_across_a_rotation(tmp_path: Path) -> None:
+def test_follow_returns_the_last_lines_and_then_each_new_one_across_a_rotation(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\nthree\n")
     lines = follow(log, 2, clock=ManualClock())
-    seen = [next(lines), next(lines)]
+    followed = [next(lines), next(lines)]
 
     with log.open("ab") as file:
         file.write(b"four\nhalf of ")
-    seen.append(next(lines))
+    followed.append(next(lines))
     with log.open("ab") as file:
         file.write(b"five\n")
     log.rename(tmp_path / "log.1")
     log.write_bytes(b"six\n")
-    seen += [next(lines), next(lines)]
+    followed += [next(lines), next(lines)]
 
-    assert seen == ["two", "three", "four", "half of five", "six"]
+    assert followed == ["two", "three", "four", "half of five", "six"]
 
 
 def test_follow_waits_for_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
     log = tmp_path / "log"
     waited = []
 
-    class Watched(ManualClock):
+    class AppendingClock(ManualClock):
         def sleep(self, seconds: float) -> None:
             super().sleep(seconds)
             waited.append(seconds)
             if len(waited) == 3:
                 log.write_bytes(b"at last\n")
 
-    assert next(follow(log, 5, clock=Watched())) == "at last"
+    assert next(follow(log, 5, clock=AppendingClock())) == "at last"
     assert len(waited) == 3
 
 
-def test_follow_ends_on_request_and_leaves_nothing_unread(tmp_path: Path) -> None:
+def test_follow_ends_on_request_after_all_lines(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\n")
 

@@ -48,12 +48,11 @@ def test_port_of_the_previous_run_that_is_in_use_is_replaced_and_the_others_stay
 
 
 def test_port_in_the_settings_wins_over_the_previous_one(tmp_path: Path) -> None:
-    with taken_port() as wanted:
+    with taken_port() as used:
         pass
 
     assert (
-        choose_ports(options(tmp_path, cassandra_port=wanted), choose_ports(options(tmp_path), Ports())).cassandra
-        == wanted
+        choose_ports(options(tmp_path, cassandra_port=used), choose_ports(options(tmp_path), Ports())).cassandra == used
     )
 
 
@@ -66,7 +65,7 @@ def test_port_in_the_settings_is_not_given_to_another_server_by_chance(tmp_path:
     assert ports.kafka != before.kafka
 
 
-@pytest.mark.parametrize("host", [LOOPBACK, "0.0.0.0"])  # noqa: S104 - the port is taken for a moment, nobody is served
+@pytest.mark.parametrize("host", [LOOPBACK, "0.0.0.0"])  # noqa: S104 - the port is bound only briefly
 def test_fixed_port_in_use_is_an_error_that_names_port_setting_and_holder(tmp_path: Path, host: str) -> None:
     with taken_port(host) as port, pytest.raises(PortInUse) as caught:
         choose_ports(options(tmp_path, kafka_port=port), Ports())

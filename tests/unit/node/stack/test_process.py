@@ -13,15 +13,15 @@ from support.stack import eventually
 pytestmark = pytest.mark.unit
 
 
-def test_own_process_is_alive() -> None:
+def test_the_current_process_is_alive() -> None:
     assert ProcessIdentity.own().pid == os.getpid()
     assert ProcessIdentity.own().alive()
 
 
 def test_another_process_with_the_same_id_is_not_the_same() -> None:
-    own = ProcessIdentity.own()
+    current = ProcessIdentity.own()
 
-    assert not replace(own, start_ticks=own.start_ticks - 1).alive()
+    assert not replace(current, start_ticks=current.start_ticks - 1).alive()
 
 
 def test_a_zombie_is_not_alive() -> None:
@@ -33,21 +33,21 @@ def test_a_zombie_is_not_alive() -> None:
         child.stdin.write(b"\n")
         child.stdin.close()
 
-        # Nobody has waited for it yet, so its id is still taken.
+        # It was not reaped yet, so that its id is still in use.
         assert eventually(lambda: not identity.alive())
         assert child.returncode is None
 
 
-def test_a_process_that_never_was_has_no_facts() -> None:
-    nobody = 2**22 + 1
+def test_a_process_that_never_existed_has_no_facts() -> None:
+    unused_id = 2**22 + 1
 
-    assert ProcessIdentity.of(nobody) is None
-    assert resident_bytes(nobody) is None
-    assert command_name(nobody) is None
+    assert ProcessIdentity.of(unused_id) is None
+    assert resident_bytes(unused_id) is None
+    assert command_name(unused_id) is None
 
 
 def test_memory_of_a_process_is_more_than_a_megabyte() -> None:
-    held = resident_bytes(os.getpid())
+    resident = resident_bytes(os.getpid())
 
-    assert held is not None
-    assert held > 1 << 20
+    assert resident is not None
+    assert resident > 1 << 20

@@ -33,7 +33,7 @@ def controller() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def kept(run_folder: Path, controller: subprocess.Popen[bytes]) -> list[ProcessIdentity]:
+def shared_processes(run_folder: Path, controller: subprocess.Popen[bytes]) -> list[ProcessIdentity]:
     """The processes of the keeper and the servers, when they are up."""
     folder = state_folder(run_folder)
     command = [sys.executable, "-c", KEEP, str(folder.root), str(controller.pid)]
@@ -45,15 +45,15 @@ def kept(run_folder: Path, controller: subprocess.Popen[bytes]) -> list[ProcessI
     return [record.keeper, *(server.process for server in record.servers if server.process)]
 
 
-def test_they_end_when_the_run_is_killed(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
-    processes = kept(tmp_path, controller)
+def test_shared_servers_end_when_the_run_is_killed(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
+    processes = shared_processes(tmp_path, controller)
     assert len(processes) == 3
     controller.kill()
     assert eventually(lambda: all(gone(process) for process in processes))
 
 
-def test_they_have_ended_at_the_end_of_the_run(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
-    processes = kept(tmp_path, controller)
+def test_shared_servers_have_ended_at_the_end_of_the_run(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
+    processes = shared_processes(tmp_path, controller)
     end_shared_stack(tmp_path)
     assert all(gone(process) for process in processes)
     end_shared_stack(tmp_path)

@@ -29,7 +29,7 @@ from support.stack import Behaviour, StandIns, eventually, gone, options
 pytestmark = pytest.mark.unit
 
 
-class Watched:
+class WatchedServers:
     """Substitutes whose servers and processes the test can check afterwards."""
 
     def __init__(self, stand_ins: StandIns) -> None:
@@ -37,14 +37,16 @@ class Watched:
         self.built: list[Server] = []
         self.processes: set[ProcessIdentity] = set()
 
-    def __call__(self, folder: StateFolder, ports: Ports, given: StackOptions, clock: Clock) -> Sequence[Server]:
-        servers = self.stand_ins(folder, ports, given, clock)
+    def __call__(
+        self, folder: StateFolder, ports: Ports, stack_options: StackOptions, clock: Clock
+    ) -> Sequence[Server]:
+        servers = self.stand_ins(folder, ports, stack_options, clock)
         self.built.extend(servers)
         return servers
 
     def on_step(self, _: StackStep) -> None:
-        found = [server.describe().process for server in self.built]
-        self.processes.update(process for process in found if process)
+        processes = [server.describe().process for server in self.built]
+        self.processes.update(process for process in processes if process)
 
     def all_gone(self) -> bool:
         assert self.processes
@@ -57,7 +59,7 @@ def killed(process: ProcessIdentity | None) -> None:
 
 
 def test_stack_is_up_inside_the_block_and_down_after_it(tmp_path: Path) -> None:
-    watched = Watched(StandIns())
+    watched = WatchedServers(StandIns())
 
     with Stack.start(options(tmp_path), build=watched, on_step=watched.on_step) as stack:
         assert stack.record.state is StackState.UP
@@ -77,7 +79,7 @@ def test_stack_is_up_inside_the_block_and_down_after_it(tmp_path: Path) -> None:
 
 
 def test_exception_in_the_block_stops_the_servers(tmp_path: Path) -> None:
-    watched = Watched(StandIns())
+    watched = WatchedServers(StandIns())
 
     with (
         pytest.raises(KeyboardInterrupt),
@@ -108,8 +110,8 @@ def test_addresses_stay_the_same_from_run_to_run(tmp_path: Path) -> None:
 
 
 def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped(tmp_path: Path) -> None:
-    ends = Behaviour(exit_code=7, log_line="java.io.IOException: No space left on device")
-    watched = Watched(StandIns(cassandra=ends))
+    failing = Behaviour(exit_code=7, says="java.io.IOException: No space left on device")
+    watched = WatchedServers(StandIns(cassandra=failing))
 
     with pytest.raises(ServerExited) as caught:
         Stack.start(options(tmp_path), build=watched, on_step=watched.on_step)
@@ -126,16 +128,16 @@ def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped
     assert (record.state, record.failure) == (StackState.FAILED, error.message)
 
 
-def test_cause_from_an_earlier_run_is_not_blamed_again(tmp_path: Path) -> None:
-    for says in ("java.lang.OutOfMemoryError", "nothing special"):
+def test_cause_from_an_earlier_run_is_not_reported_again(tmp_path: Path) -> None:
+    for output in ("java.lang.OutOfMemoryError", "nothing special"):
         with pytest.raises(ServerExited) as caught:
-            Stack.start(options(tmp_path), build=StandIns(kafka=Behaviour(exit_code=1, log_line=says)))
+            Stack.start(options(tmp_path), build=StandIns(kafka=Behaviour(exit_code=1, says=output)))
 
     assert "heap" not in caught.value.message
 
 
 def test_server_that_never_becomes_healthy_is_stopped_and_its_failure_reported(tmp_path: Path) -> None:
-    watched = Watched(StandIns(kafka=Behaviour(answer="sick")))
+    watched = WatchedServers(StandIns(kafka=Behaviour(answer="sick")))
 
     with pytest.raises(StartTimedOut) as caught:
         Stack.start(options(tmp_path, start_timeout=0.8), build=watched, on_step=watched.on_step)
@@ -145,7 +147,7 @@ def test_server_that_never_becomes_healthy_is_stopped_and_its_failure_reported(t
 
 
 def test_cancelled_start_stops_what_was_started(tmp_path: Path) -> None:
-    watched = Watched(StandIns(kafka=Behaviour(answer="sick")))
+    watched = WatchedServers(StandIns(kafka=Behaviour(answer="sick")))
 
     def cancelled() -> bool:
         return any(server.last_failure for server in watched.built)
@@ -157,7 +159,7 @@ def test_cancelled_start_stops_what_was_started(tmp_path: Path) -> None:
 
 
 def test_error_in_on_step_stops_what_was_started(tmp_path: Path) -> None:
-    watched = Watched(StandIns())
+    watched = WatchedServers(StandIns())
 
     def on_step(step: StackStep) -> None:
         watched.on_step(step)
@@ -170,9 +172,9 @@ def test_error_in_on_step_stops_what_was_started(tmp_path: Path) -> None:
     assert watched.all_gone()
 
 
-def test_server_that_does_not_listen_to_reason_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline.node.stack.stack._STOP_TIMEOUT", 0.2)
-    watched = Watched(StandIns(kafka=Behaviour(ignores_sigterm=True)))
+    watched = WatchedServers(StandIns(kafka=Behaviour(deaf=True)))
 
     with Stack.start(options(tmp_path), build=watched, on_step=watched.on_step):
         pass
@@ -185,12 +187,12 @@ def test_port_that_another_process_binds_first_is_replaced(tmp_path: Path) -> No
 
     with socket.socket() as thief:
 
-        def build(folder: StateFolder, ports: Ports, given: StackOptions, clock: Clock) -> Sequence[Server]:
+        def build(folder: StateFolder, ports: Ports, stack_options: StackOptions, clock: Clock) -> Sequence[Server]:
             if not attempts:
                 thief.bind((LOOPBACK, ports.kafka))
                 thief.listen()
             attempts.append(ports)
-            return StandIns()(folder, ports, given, clock)
+            return StandIns()(folder, ports, stack_options, clock)
 
         with Stack.start(options(tmp_path), build=build) as stack:
             assert stack.ports == attempts[1]
@@ -206,10 +208,10 @@ def test_fixed_port_that_is_snatched_is_an_error(tmp_path: Path) -> None:
 
     with socket.socket() as thief:
 
-        def build(folder: StateFolder, ports: Ports, given: StackOptions, clock: Clock) -> Sequence[Server]:
+        def build(folder: StateFolder, ports: Ports, stack_options: StackOptions, clock: Clock) -> Sequence[Server]:
             thief.bind((LOOPBACK, ports.cassandra))
             thief.listen()
-            return StandIns()(folder, ports, given, clock)
+            return StandIns()(folder, ports, stack_options, clock)
 
         with pytest.raises(PortInUse, match=rf"port {port} of 127\.0\.0\.1 \(stack\.cassandra_port\)"):
             Stack.start(options(tmp_path, cassandra_port=port), build=build)
@@ -224,8 +226,8 @@ def test_second_stack_in_the_same_folder_is_refused_and_the_first_continues(tmp_
         assert all(server.process and server.process.alive() for server in first.record.servers)
 
 
-def test_full_disk_is_found_before_anything_is_started(tmp_path: Path) -> None:
-    watched = Watched(StandIns())
+def test_full_disk_is_reported_before_a_server_is_started(tmp_path: Path) -> None:
+    watched = WatchedServers(StandIns())
 
     with pytest.raises(DiskTooFull):
         Stack.start(options(tmp_path, min_free_disk=1 << 60), build=watched)
@@ -234,8 +236,8 @@ def test_full_disk_is_found_before_anything_is_started(tmp_path: Path) -> None:
     assert not StateFolder(tmp_path).is_held()
 
 
-def test_waiting_ends_with_an_error_when_a_server_dies(tmp_path: Path) -> None:
-    watched = Watched(StandIns())
+def test_waiting_ends_with_an_error_when_a_server_ends(tmp_path: Path) -> None:
+    watched = WatchedServers(StandIns())
     silent, other_end = socket.socketpair()
     with silent, other_end, Stack.start(options(tmp_path), build=watched, on_step=watched.on_step) as stack:
         killed(stack.record.servers[1].process)

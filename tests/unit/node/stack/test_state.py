@@ -88,7 +88,7 @@ def test_folder_is_held_by_one_at_a_time(folder: StateFolder) -> None:
         assert folder.is_held()
 
 
-def test_looking_at_a_folder_makes_nothing(tmp_path: Path) -> None:
+def test_reading_a_folder_creates_no_files(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path / "state")
 
     assert not folder.is_held()
@@ -96,7 +96,7 @@ def test_looking_at_a_folder_makes_nothing(tmp_path: Path) -> None:
     assert not folder.root.exists()
 
 
-def test_killed_holder_holds_no_longer(folder: StateFolder) -> None:
+def test_killed_holder_releases_the_lock(folder: StateFolder) -> None:
     command = [sys.executable, "-c", HOLDER, str(folder.root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -113,7 +113,7 @@ def test_child_of_the_holder_has_no_share_in_the_lock(folder: StateFolder) -> No
     lock = folder.lock()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
         lock.release()
-        # The kernel lets the parent go on an instant before it closes the child's copies.
+        # The kernel resumes the parent shortly before it closes the child's copies.
         assert eventually(lambda: not folder.is_held())
         assert child.poll() is None
         child.kill()
@@ -194,7 +194,7 @@ def test_wipe_removes_only_the_files_of_the_stack(folder: StateFolder) -> None:
     }
 
 
-def test_wipe_removes_the_folder_if_nothing_is_left(folder: StateFolder) -> None:
+def test_wipe_removes_an_empty_folder(folder: StateFolder) -> None:
     folder.write(RECORD)
 
     folder.wipe()
@@ -202,7 +202,7 @@ def test_wipe_removes_the_folder_if_nothing_is_left(folder: StateFolder) -> None
     assert not folder.root.exists()
 
 
-def test_wipe_touches_no_folder_that_no_stack_made(tmp_path: Path) -> None:
+def test_wipe_does_not_touch_a_folder_that_no_stack_created(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
 
     assert StateFolder(tmp_path).wipe() == []

@@ -36,14 +36,14 @@ def test_a_running_shard_is_described_by_its_phase(now: Status, words: str) -> N
     assert describe(shard, NOW) == words
 
 
-def test_one_without_a_process_by_why_it_has_none() -> None:
+def test_a_shard_without_a_process_is_described_by_the_reason() -> None:
     assert describe(ShardProcessStatus(0, ProcessState.STARTING, pid=7), NOW) == "starting"
     assert describe(ShardProcessStatus(0, ProcessState.STOPPED), NOW) == "stopped"
     assert describe(ShardProcessStatus(0, ProcessState.WAITING, starts_in_s=3.6), NOW) == "starts again in 4 s"
     assert describe(ShardProcessStatus(0, ProcessState.DOWN, reason="no"), NOW) == "down: no"
 
 
-def test_a_store_that_does_not_answer_is_named_beside_the_phase() -> None:
+def test_an_unresponsive_store_is_named_with_the_phase() -> None:
     report = ShardReport(Status(phase=Phase.ACTIVE), ProcessFigures(1, 0.0, 0, 0), store=StoreFigures("a", 90.0, 3))
     status = ShardProcessStatus(0, ProcessState.RUNNING, report=report)
     assert describe(status, NOW) == "active, its store has not answered for 2 min"

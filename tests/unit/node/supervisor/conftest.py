@@ -28,17 +28,17 @@ Name = int | str
 
 @dataclass(eq=False)
 class FakeChild:
-    """A process. `deaf` ones ignore SIGTERM, `mute` ones don't report, `busy` ones use CPU. A shard reports once it has
-    a phase, other processes once they `serve`. `jobs` are those of a shard's replay.
+    """A process that may ignore SIGTERM, be unresponsive to report requests, or use CPU (`busy`). A shard reports once
+    it has a phase, other processes once `serves` is set. `jobs` are those of a shard's replay.
     """
 
     name: Name
     pid: int
-    born: float
+    started_at: float
     code: int | None = None
-    words: ExitReason = field(default_factory=ExitReason)
-    deaf: bool = False
-    mute: bool = False
+    reason: ExitReason = field(default_factory=ExitReason)
+    ignores_sigterm: bool = False
+    is_unresponsive: bool = False
     busy: bool = False
     phase: Phase | None = None
     serves: bool = False
@@ -56,7 +56,7 @@ class FakeChild:
 
     def terminate(self) -> None:
         self.terminated_at = self.now()
-        if not self.deaf and self.code is None:
+        if not self.ignores_sigterm and self.code is None:
             self.code = 0
 
     def kill(self) -> None:
@@ -68,11 +68,11 @@ class FakeChild:
         return self.cpu
 
     def exit_reason(self) -> ExitReason:
-        return self.words
+        return self.reason
 
     @property
     def reports(self) -> bool:
-        return not self.mute and self.code is None and (self.phase is not None or self.serves)
+        return not self.is_unresponsive and self.code is None and (self.phase is not None or self.serves)
 
     def report(self) -> ChildReport:
         process = ProcessFigures(self.pid, self.cpu, 0, 0)
@@ -84,17 +84,15 @@ class FakeChild:
 
 
 class World:
-    """The processes of a node on a manual clock. Shards are those that are served; the front and the worker always
-    exist.
-    """
+    """The processes of a node on a manual clock: the served shards, the front and the worker."""
 
     def __init__(self, settings: KeeperSettings = SETTINGS) -> None:
         self.clock = ManualClock()
         self.launched: list[FakeChild] = []
-        self.no_launch = False
-        self.place_is_locked = False
+        self.launch_fails = False
+        self.folder_is_locked = False
         self.settings = settings
-        self.asked = 0
+        self.report_requests = 0
         self.fetch_report: Callable[[Name, float], ChildReport] = self._fetch_report
         self.processes = NodeProcesses(
             self.role,
@@ -102,7 +100,9 @@ class World:
             self.clock,
             front=self._with_policy(FRONT),
             worker=self._with_policy(WORKER),
-            keeper_of=lambda role, given: ProcessKeeper(role, given, self.clock, jitter=lambda: 0.0),
+            keeper_of=lambda role, keeper_settings: ProcessKeeper(
+                role, keeper_settings, self.clock, jitter=lambda: 0.0
+            ),
         )
 
     def serve(self, *shards: int) -> None:
@@ -117,21 +117,21 @@ class World:
 
     def _with_policy(self, name: str) -> Role:
         """The real role, with this world's processes."""
-        made = self.role(name)
+        role = self.role(name)
         if name == FRONT:
             real = roles.front_role(self, Path("/run/x"), self.clock)  # type: ignore[arg-type]
         else:
             real = roles.worker_role(self, Path("/run/x"), Path("/run/x"), self.clock)  # type: ignore[arg-type]
         return replace(
             real,
-            launch=made.launch,
-            fetch_report=made.fetch_report,
-            close=made.close,
-            may_start=lambda: not self.place_is_locked,
+            launch=role.launch,
+            fetch_report=role.fetch_report,
+            close=role.close,
+            may_start=lambda: not self.folder_is_locked,
         )
 
     def launch(self, name: Name) -> FakeChild:
-        if self.no_launch:
+        if self.launch_fails:
             raise LaunchFailed("a process can't be started: Cannot allocate memory")
         now = self.clock.monotonic
         child = FakeChild(name, 100 + len(self.launched), now(), now=now, serves=name == FRONT)
@@ -139,7 +139,7 @@ class World:
         return child
 
     def _fetch_report(self, name: Name, _timeout: float) -> ChildReport:
-        self.asked += 1
+        self.report_requests += 1
         child = self.child(name)
         if not child.reports:
             raise NoReport(f"{name} is not running")
@@ -165,15 +165,15 @@ class World:
         return [child for child in self.launched if child.name == name][-1]
 
     def starts(self, name: Name = 0) -> list[float]:
-        return [child.born for child in self.launched if child.name == name]
+        return [child.started_at for child in self.launched if child.name == name]
 
     def status(self, shard: int = 0) -> ShardProcessStatus:
-        (found,) = [one for one in self.processes.shards() if one.shard == shard]
-        return found
+        (status,) = [status for status in self.processes.shards() if status.shard == shard]
+        return status
 
     def other(self, name: str) -> ProcessStatus:
-        (found,) = [one for one in self.processes.others() if one.name == name]
-        return found
+        (status,) = [status for status in self.processes.others() if status.name == name]
+        return status
 
     def activate(self, shard: int = 0) -> FakeChild:
         child = self.child(shard)
@@ -189,9 +189,9 @@ class World:
         self.check()
         return child
 
-    def end(self, code: int, name: Name = 0, words: ExitReason | None = None) -> None:
+    def end(self, code: int, name: Name = 0, reason: ExitReason | None = None) -> None:
         child = self.child(name)
-        child.code, child.words = code, words or ExitReason()
+        child.code, child.reason = code, reason or ExitReason()
         self.check()
 
 

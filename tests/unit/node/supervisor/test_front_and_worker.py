@@ -1,4 +1,4 @@
-"""What is different for the front and the replay worker, which have the same keeper as shards."""
+"""The differences between shards and the front and the replay worker, which have the same keeper."""
 
 import pytest
 
@@ -27,7 +27,7 @@ class TestFront:
         assert world.other(FRONT).state is ProcessState.RUNNING
         assert [child.name for child in world.launched] == [FRONT]
 
-    def test_one_that_is_killed_is_back_in_a_moment_and_shards_go_on(self, node) -> None:
+    def test_a_killed_front_is_restarted_and_shards_keep_running(self, node) -> None:
         shards = [node.child(shard).pid for shard in (0, 1)]
         node.pass_time(120)
         node.end(-9, FRONT)
@@ -37,15 +37,15 @@ class TestFront:
         assert (node.other(FRONT).state, node.other(FRONT).restarts) == (ProcessState.RUNNING, 1)
         assert [node.child(shard).pid for shard in (0, 1)] == shards
 
-    def test_one_that_hangs_is_replaced(self, node) -> None:
+    def test_a_front_that_hangs_is_replaced(self, node) -> None:
         hung = node.child(FRONT)
-        hung.iterating, hung.deaf = False, True
+        hung.iterating, hung.ignores_sigterm = False, True
         node.pass_time(62)
         assert hung.killed_at is not None
         assert node.child(FRONT) is not hung
         assert node.other(FRONT).state is ProcessState.RUNNING
 
-    def test_it_is_never_left_down_and_tried_less_and_less_often(self, node) -> None:
+    def test_a_failing_front_is_never_down_and_its_restarts_back_off(self, node) -> None:
         for _ in range(1200):
             if node.child(FRONT).code is None:
                 node.end(1, FRONT, ExitReason("it is broken"))
@@ -55,7 +55,7 @@ class TestFront:
         node.end(1, FRONT, ExitReason("it is broken"))
         assert node.other(FRONT).reason == "ended with exit code 1: it is broken"
 
-    def test_wrong_settings_are_tried_again_at_once_after_a_reload(self, node) -> None:
+    def test_a_front_with_invalid_settings_is_restarted_at_once_after_a_reload(self, node) -> None:
         node.end(ExitCode.USAGE, FRONT)
         node.processes.restart_if_down()
         node.check()
@@ -63,19 +63,19 @@ class TestFront:
 
 
 class TestWorker:
-    def test_none_runs_while_no_shard_has_jobs(self, node) -> None:
+    def test_no_worker_runs_while_no_shard_has_jobs(self, node) -> None:
         node.pass_time(60)
         assert node.starts(WORKER) == []
         assert node.other(WORKER).state is ProcessState.STOPPED
         assert node.other(WORKER).starts_in_s is None
 
-    def test_one_serves_all_shards(self, node) -> None:
+    def test_one_worker_serves_all_shards(self, node) -> None:
         node.want_worker(0)
         node.want_worker(1)
         node.pass_time(60)
         assert len(node.starts(WORKER)) == 1
 
-    def test_it_goes_on_when_the_shard_that_asked_first_is_killed(self, node) -> None:
+    def test_the_worker_continues_when_the_first_shard_with_jobs_is_killed(self, node) -> None:
         node.want_worker(0)
         node.want_worker(1)
         worker = node.child(WORKER)
@@ -84,7 +84,7 @@ class TestWorker:
         assert node.child(WORKER) is worker
         assert (worker.code, worker.terminated_at) == (None, None)
 
-    def test_it_is_not_ended_when_the_jobs_are_done_but_ends_itself(self, node) -> None:
+    def test_the_worker_is_not_stopped_when_the_jobs_are_done_but_ends_itself(self, node) -> None:
         node.want_worker(0).jobs = 0
         node.pass_time(30)
         assert node.child(WORKER).terminated_at is None
@@ -94,7 +94,7 @@ class TestWorker:
         node.pass_time(60)
         assert len(node.starts(WORKER)) == 1
 
-    def test_one_that_found_nothing_though_there_are_jobs_looks_again_after_a_while(self, node) -> None:
+    def test_a_worker_that_found_no_jobs_is_started_again_after_a_pause(self, node) -> None:
         node.want_worker(0)
         for _ in range(30):
             node.end(0, WORKER)
@@ -102,31 +102,31 @@ class TestWorker:
             assert node.child(WORKER).code == 0
             node.pass_time(2)
             assert node.child(WORKER).code is None
-        assert node.other(WORKER).restarts == 0, "that is no failure"
+        assert node.other(WORKER).restarts == 0, "ending without jobs is no failure"
 
-    def test_while_another_worker_of_the_machine_is_at_work_none_is_started(self, node) -> None:
-        node.place_is_locked = True
+    def test_while_another_worker_of_the_machine_runs_none_is_started(self, node) -> None:
+        node.folder_is_locked = True
         node.want_worker(0)
         node.pass_time(60)
         assert node.starts(WORKER) == []
-        node.place_is_locked = False
+        node.folder_is_locked = False
         node.pass_time(11)
         assert len(node.starts(WORKER)) == 1
 
-    def test_crashes_are_followed_by_pauses_and_past_the_limit_it_is_down_with_the_remedy(self, node) -> None:
+    def test_crashes_back_off_and_past_the_limit_the_worker_is_down_with_the_remedy(self, node) -> None:
         node.want_worker(0)
         for _ in range(4):
             node.end(1, WORKER, ExitReason("no Java was found"))
             node.pass_time(10)
         worker = node.other(WORKER)
         assert (worker.state, worker.restarts) == (ProcessState.DOWN, 3)
-        for told in ("no Java was found", "node.restarts", "reload the node", "strandline recover work"):
-            assert told in worker.reason
+        for part in ("no Java was found", "node.restarts", "reload the node", "strandline recover work"):
+            assert part in worker.reason
         node.pass_time(4000, step=5.0)
         assert len(node.starts(WORKER)) == 4
-        assert node.status(0).state is ProcessState.RUNNING, "the shard waits, and reads its tail"
+        assert node.status(0).state is ProcessState.RUNNING, "the shard keeps running, and reads its tail"
 
-    def test_what_passes_by_itself_never_leaves_it_down(self, node) -> None:
+    def test_retryable_errors_never_leave_the_worker_down(self, node) -> None:
         node.want_worker(0)
         for _ in range(600):
             if node.child(WORKER).code is None:
@@ -137,7 +137,9 @@ class TestWorker:
     @pytest.mark.parametrize(
         "restart_if_down", [lambda node: node.processes.restart_if_down(), lambda node: node.processes.restart(1)]
     )
-    def test_a_reload_or_a_restart_of_a_shard_by_a_person_revives_it(self, node, restart_if_down) -> None:
+    def test_a_reload_or_a_requested_restart_of_a_shard_restarts_a_worker_that_is_down(
+        self, node, restart_if_down
+    ) -> None:
         node.want_worker(0)
         for _ in range(4):
             node.end(1, WORKER)
@@ -147,9 +149,9 @@ class TestWorker:
         node.check()
         assert node.child(WORKER).code is None
         node.end(1, WORKER)
-        assert node.other(WORKER).starts_in_s == 1.0, "the past counts no more"
+        assert node.other(WORKER).starts_in_s == 1.0, "its history was reset"
 
-    def test_once_nobody_needs_it_its_failures_are_forgotten(self, node) -> None:
+    def test_once_no_shard_has_jobs_its_failures_are_forgotten(self, node) -> None:
         replaying = node.want_worker(0)
         for _ in range(4):
             node.end(1, WORKER)
@@ -160,21 +162,21 @@ class TestWorker:
         node.want_worker(1)
         assert node.child(WORKER).code is None
 
-    def test_one_that_does_nothing_at_all_is_killed_and_replaced(self, node) -> None:
+    def test_a_worker_that_makes_no_progress_is_killed_and_replaced(self, node) -> None:
         node.want_worker(0)
         worker = node.child(WORKER)
-        worker.serves, worker.iterating, worker.deaf = True, False, True
+        worker.serves, worker.iterating, worker.ignores_sigterm = True, False, True
         node.pass_time(299)
-        assert worker.killed_at is None, "Spark's session takes a while"
+        assert worker.killed_at is None, "Spark's session may start slowly"
         node.pass_time(5)
         assert worker.killed_at is not None
         assert node.child(WORKER) is not worker
 
 
 class TestStopping:
-    def test_shards_are_asked_as_soon_as_the_front_has_finished(self, node) -> None:
+    def test_shards_are_stopped_as_soon_as_the_front_has_ended(self, node) -> None:
         front = node.child(FRONT)
-        front.deaf = True
+        front.ignores_sigterm = True
         node.processes.stop()
         node.pass_time(2)
         assert front.terminated_at is not None
@@ -183,20 +185,20 @@ class TestStopping:
         node.pass_time(1)
         assert node.processes.has_stopped
 
-    def test_a_front_that_does_not_end_is_killed_early_and_the_shards_don_t_wait_for_it(self, node) -> None:
+    def test_a_front_that_does_not_end_is_killed_early_and_does_not_delay_the_shards(self, node) -> None:
         began = node.clock.monotonic()
         front = node.child(FRONT)
-        front.deaf = node.child(0).deaf = True
+        front.ignores_sigterm = node.child(0).ignores_sigterm = True
         node.processes.stop()
         node.pass_time(40)
         assert front.killed_at == pytest.approx(began + 7, abs=0.5)
         assert node.child(1).terminated_at == pytest.approx(began + 7, abs=0.5)
-        assert node.child(0).killed_at == pytest.approx(began + 30, abs=0.5), "the time is for all of it"
+        assert node.child(0).killed_at == pytest.approx(began + 30, abs=0.5), "the stop timeout includes the front's"
         assert node.processes.has_stopped
 
-    def test_a_worker_is_asked_at_once_and_no_other_is_started(self, node) -> None:
+    def test_the_worker_is_stopped_at_once_and_no_other_is_started(self, node) -> None:
         node.want_worker(0)
-        node.child(FRONT).deaf = True
+        node.child(FRONT).ignores_sigterm = True
         node.processes.stop()
         node.pass_time(5)
         assert node.child(WORKER).code == 0
@@ -205,7 +207,7 @@ class TestStopping:
         assert node.processes.has_stopped
 
     def test_a_shard_that_ends_while_the_front_finishes_is_not_started_again(self, node) -> None:
-        node.child(FRONT).deaf = True
+        node.child(FRONT).ignores_sigterm = True
         node.processes.stop()
         node.end(-9, 0)
         node.pass_time(30)
@@ -213,10 +215,10 @@ class TestStopping:
         assert node.processes.has_stopped
 
 
-def test_signs_of_life_of_all_that_turn_are_told(node) -> None:
+def test_heartbeats_of_all_looping_processes_are_reported(node) -> None:
     node.want_worker(0)
     node.child(WORKER).serves = True
     node.pass_time(2)
-    heartbeats = {vital.name: vital for vital in node.processes.heartbeats()}
-    assert [name for name, vital in heartbeats.items() if vital.must_iterate] == ["front", "shard 0", "shard 1"]
+    heartbeats = {heartbeat.name: heartbeat for heartbeat in node.processes.heartbeats()}
+    assert [name for name, heartbeat in heartbeats.items() if heartbeat.must_iterate] == ["front", "shard 0", "shard 1"]
     assert heartbeats["worker"].pid is not None

@@ -33,13 +33,13 @@ FULL = NodeState(
 )
 
 
-def travelled(state: NodeState) -> Any:
+def over_the_wire(state: NodeState) -> Any:
     return orjson.loads(orjson.dumps(state.to_fields()))
 
 
 @pytest.mark.parametrize("state", [NodeState(), FULL])
-def test_what_arrives_is_what_was_sent(state: NodeState) -> None:
-    assert NodeState.from_fields(travelled(state)) == state
+def test_a_state_is_received_as_it_was_sent(state: NodeState) -> None:
+    assert NodeState.from_fields(over_the_wire(state)) == state
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_what_arrives_is_what_was_sent(state: NodeState) -> None:
         lambda fields: fields.update(supervisor={"pid": 1}),
     ],
 )
-def test_what_is_no_state_is_an_error_that_the_front_knows(damage: Any) -> None:
-    fields = travelled(FULL)
+def test_an_invalid_state_is_an_expected_error(damage: Any) -> None:
+    fields = over_the_wire(FULL)
     damage(fields)
     with pytest.raises(ValueError, match=r"state|asleep|invalid literal"):
         NodeState.from_fields(fields)

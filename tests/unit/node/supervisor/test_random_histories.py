@@ -1,4 +1,4 @@
-"""Long random histories of a node's processes, in which the rules always hold."""
+"""Long random histories of a node's processes: the rules on restarts always hold."""
 
 from itertools import pairwise
 
@@ -28,25 +28,25 @@ EVENTS = st.one_of(
 )
 
 
-def happen(world, event) -> None:
-    kind, number, what, flag = event
-    concerned = [child for child in world.launched if child.name == number]
-    child = concerned[-1] if kind in ("end", "phase", "hang", "jobs") and concerned else None
+def apply_event(world, event) -> None:
+    kind, number, value, flag = event
+    processes = [child for child in world.launched if child.name == number]
+    child = processes[-1] if kind in ("end", "phase", "hang", "jobs") and processes else None
     match kind:
         case "end" if child is not None and child.code is None:
-            child.code, child.words = what, ExitReason("it failed", retryable=flag)
+            child.code, child.reason = value, ExitReason("it failed", retryable=flag)
         case "phase" if child is not None:
-            child.phase = what
+            child.phase = value
         case "jobs" if child is not None:
-            child.phase, child.jobs = Phase.REPLAYING, what
+            child.phase, child.jobs = Phase.REPLAYING, value
         case "hang" if child is not None:
-            child.iterating, child.mute, child.deaf = False, flag, True
+            child.iterating, child.is_unresponsive, child.ignores_sigterm = False, flag, True
         case "wait":
             world.pass_time(number, step=2.0)
         case "no launch":
-            world.no_launch = flag
+            world.launch_fails = flag
         case "locked":
-            world.place_is_locked = flag
+            world.folder_is_locked = flag
     world.check()
 
 
@@ -57,26 +57,26 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
     world.serve(*range(SHARDS))
     world.check()
     for event in events:
-        happen(world, event)
+        apply_event(world, event)
     policy = world.settings.restarting
     for shard in range(SHARDS):
         # Restarts after fencing don't count, and the first start is not a restart.
         children = [child for child in world.launched if child.name == shard]
         counted = [
-            child.born
+            child.started_at
             for before, child in pairwise(children)
             if before.code != ExitCode.FENCED and before.phase is not Phase.FENCED
         ]
         for first in counted:
-            within = [born for born in counted if first <= born < first + policy.window_s]
+            within = [started_at for started_at in counted if first <= started_at < first + policy.window_s]
             assert len(within) <= policy.restarts, (shard, within)
     for name in ALL:
         alive = [child for child in world.launched if child.name == name and child.code is None]
         assert len(alive) <= 1, f"never two processes of {name}"
     if world.other(FRONT).state is ProcessState.DOWN:
-        assert world.child(FRONT).code == ExitCode.DATA_LOST, "the front is tried for ever"
+        assert world.child(FRONT).code == ExitCode.DATA_LOST, "the front is restarted indefinitely"
     for child in world.launched:
-        child.deaf = True
+        child.ignores_sigterm = True
     world.processes.stop()
     world.pass_time(world.settings.stop_timeout_s + 1)
     assert world.processes.has_stopped
@@ -85,14 +85,14 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
 
 @settings(max_examples=100)
 @given(st.lists(EVENTS.filter(lambda event: event[0] != "no launch"), max_size=60))
-def test_what_becomes_of_others_never_touches_a_healthy_shard(world_of, events) -> None:
+def test_failures_of_other_shards_never_affect_a_healthy_one(world_of, events) -> None:
     world = world_of()
     world.serve(*range(SHARDS))
     world.check()
     healthy = world.activate(0)
     for event in events:
         if event[0] in ("wait", "locked") or event[1] != 0:
-            happen(world, event)
+            apply_event(world, event)
     assert healthy is world.child(0)
     assert (healthy.code, healthy.terminated_at, healthy.killed_at) == (None, None, None)
     assert world.status(0).state is ProcessState.RUNNING

@@ -22,7 +22,7 @@ def names(outcome: Reload) -> dict[str, TakesEffect]:
     return {change.name: change.takes_effect for change in outcome.changes}
 
 
-def test_nothing_changed_is_nothing_to_do() -> None:
+def test_unchanged_settings_change_nothing() -> None:
     outcome = reloaded(Settings(), Settings())
     assert outcome == Reload(Settings())
 
@@ -38,7 +38,7 @@ def test_nothing_changed_is_nothing_to_do() -> None:
         ("query", "max_series", 7),
     ],
 )
-def test_these_are_taken_over_at_once(section: str, name: str, value: object) -> None:
+def test_reloadable_settings_are_applied_at_once(section: str, name: str, value: object) -> None:
     read = Settings(**{section: {name: value}})
     outcome = reloaded(Settings(), read)
     assert names(outcome) == {f"{section}.{name}": TakesEffect.AT_ONCE}
@@ -63,7 +63,7 @@ def test_these_are_taken_over_at_once(section: str, name: str, value: object) ->
         ("stack", "kafka_port", 7, TakesEffect.ELSEWHERE),
     ],
 )
-def test_these_are_named_and_not_taken_over(section: str, name: str, value: object, when: TakesEffect) -> None:
+def test_other_settings_are_named_and_not_applied(section: str, name: str, value: object, when: TakesEffect) -> None:
     outcome = reloaded(Settings(), Settings(**{section: {name: value}}))
     assert names(outcome) == {f"{section}.{name}": when}
     assert outcome.settings == Settings()
@@ -82,7 +82,7 @@ def test_shards_that_still_wait_for_longer_are_not_killed_by_a_shorter_limit() -
     assert (outcome.settings.node.restarts, outcome.settings.node.hang_after) == (9, Settings().node.hang_after)
 
 
-def test_another_token_in_the_same_file_is_taken_over(tmp_path: Path) -> None:
+def test_another_token_in_the_same_file_is_applied(tmp_path: Path) -> None:
     before = Settings(http={"read_token_file": token(tmp_path, "read", "a" * 20)})
     after = Settings(http={"read_token_file": token(tmp_path, "read", "b" * 20)})
     outcome = reloaded(before, after)
@@ -90,7 +90,7 @@ def test_another_token_in_the_same_file_is_taken_over(tmp_path: Path) -> None:
     assert outcome.settings.http.read_token_file == after.http.read_token_file
 
 
-def test_a_token_is_not_taken_away_while_the_address_it_guards_is_still_open(tmp_path: Path) -> None:
+def test_a_token_is_not_removed_while_the_address_that_it_protects_is_still_open(tmp_path: Path) -> None:
     before = Settings(http={"node_address": "0.0.0.0:9460", "read_token_file": token(tmp_path, "read", "a" * 20)})
     outcome = reloaded(before, Settings())
     assert outcome.settings.http == before.http
@@ -99,11 +99,16 @@ def test_a_token_is_not_taken_away_while_the_address_it_guards_is_still_open(tmp
 
 def with_certificate(folder: Path) -> Settings:
     """TLS with a certificate of a new authority in a folder."""
-    made = make_certificates(folder).ca.parent
-    return Settings(http={"tls_certificate_file": str(made / "server.pem"), "tls_key_file": str(made / "server.key")})
+    certificates = make_certificates(folder).ca.parent
+    return Settings(
+        http={
+            "tls_certificate_file": str(certificates / "server.pem"),
+            "tls_key_file": str(certificates / "server.key"),
+        }
+    )
 
 
-def test_another_certificate_is_taken_over_where_tls_is_spoken(tmp_path: Path) -> None:
+def test_another_certificate_is_applied_if_tls_is_on(tmp_path: Path) -> None:
     before, after = with_certificate(tmp_path / "a"), with_certificate(tmp_path / "b")
     outcome = reloaded(before, after)
     assert names(outcome) == {
@@ -111,7 +116,7 @@ def test_another_certificate_is_taken_over_where_tls_is_spoken(tmp_path: Path) -
         "http.tls_key_file": TakesEffect.AT_ONCE,
     }
     assert outcome.settings == after
-    assert reloaded(outcome.settings, after).changes == (), "it is told once"
+    assert reloaded(outcome.settings, after).changes == (), "a change is reported once"
 
 
 def test_tls_is_not_switched_on_or_off_by_a_reload(tmp_path: Path) -> None:

@@ -30,15 +30,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def client(path: Path) -> Iterator[ReportClient]:
-    with closing(ReportClient(path, CLOCK)) as made:
-        yield made
+    with closing(ReportClient(path, CLOCK)) as created:
+        yield created
 
 
-def test_both_ends_have_the_same_word_for_it() -> None:
+def test_both_ends_use_the_same_message_kind() -> None:
     assert REPORT == link_server.REPORT
 
 
-def test_a_report_says_how_often_the_loop_has_iterated(path: Path, client: ReportClient) -> None:
+def test_a_report_counts_loop_iterations(path: Path, client: ReportClient) -> None:
     reports = ProcessReports(Stage.STEADY)
     with LinkServer(path, reports, CLOCK):
         first = parse_process_report(client.fetch(5.0))
@@ -52,7 +52,7 @@ def test_without_a_process_there_is_no_report(client: ReportClient) -> None:
         client.fetch(5.0)
 
 
-def test_the_next_process_is_asked_over_a_new_connection_without_a_failure(path: Path, client: ReportClient) -> None:
+def test_reports_of_the_next_process_use_a_new_connection_without_a_failure(path: Path, client: ReportClient) -> None:
     for iterations in range(3):
         reports = ProcessReports(Stage.STEADY)
         for _ in range(iterations):
@@ -61,7 +61,7 @@ def test_the_next_process_is_asked_over_a_new_connection_without_a_failure(path:
             assert parse_process_report(client.fetch(5.0)).progress == ("steady", iterations)
 
 
-def test_one_that_does_not_answer_is_not_waited_for_longer_than_said(path: Path, client: ReportClient) -> None:
+def test_a_process_that_does_not_answer_is_waited_for_until_the_timeout(path: Path, client: ReportClient) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(1)
@@ -70,25 +70,25 @@ def test_one_that_does_not_answer_is_not_waited_for_longer_than_said(path: Path,
 
 
 @pytest.mark.parametrize("lie", [b"x" * 64, b"SLQ1" + b"\xff" * 60, b""])
-def test_what_is_no_frame_is_no_report(path: Path, client: ReportClient, lie: bytes) -> None:
+def test_an_invalid_frame_is_no_report(path: Path, client: ReportClient, lie: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(1)
 
-        def lies() -> None:
+        def answer_invalid() -> None:
             connection, _ = listener.accept()
             with connection:
                 connection.recv(1 << 16)
                 connection.sendall(lie)
 
-        thread = threading.Thread(target=lies)
+        thread = threading.Thread(target=answer_invalid)
         thread.start()
         with pytest.raises(NoReport):
             client.fetch(5.0)
         thread.join()
 
 
-def test_a_report_of_another_version_is_told_as_such(path: Path) -> None:
+def test_a_report_of_another_version_is_an_error_that_names_it(path: Path) -> None:
     class Other(ProcessReports):
         def report(self) -> bytes:
             return b'{"stage": "dozing"}'
@@ -106,10 +106,10 @@ def test_a_worker_is_started_unless_another_one_holds_its_folder(path: Path, tmp
         assert not role.may_start()
     (tmp_path / "file").write_text("in the way")
     role = worker_role(None, path.parent, tmp_path / "file" / "replay", CLOCK)  # type: ignore[arg-type]
-    assert role.may_start(), "the worker says itself what is wrong with its folder"
+    assert role.may_start(), "the worker itself reports an error of its folder"
 
 
-def test_a_process_that_only_reports_answers_no_question(path: Path, client: ReportClient) -> None:
+def test_a_process_that_only_reports_answers_no_requests(path: Path, client: ReportClient) -> None:
     reports = ProcessReports(Stage.STARTING)
     with LinkServer(path, reports, CLOCK), pytest.raises(Exception, match="not a shard"):
         reports.answer(None, None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What differs between the kinds of child processes."""
+"""The roles of child processes."""
 
 from pathlib import Path
 

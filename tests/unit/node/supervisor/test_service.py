@@ -1,4 +1,4 @@
-"""A node in its event loop: signals, reloads, its control socket, and what ends it."""
+"""A node in its event loop: signals, reloads, its control socket, and its end."""
 
 import asyncio
 import os
@@ -27,11 +27,11 @@ from support.full_figures import full_report
 pytestmark = pytest.mark.unit
 
 
-class Supervised:
+class RecordingSupervisor:
     """Records its calls."""
 
     def __init__(self) -> None:
-        self.noted: list[str] = []
+        self.calls: list[str] = []
         self.settings, self.waits_for = Settings(), ""
         self.on_publish: Callable[[], None] = lambda: None
         self.has_ended = False
@@ -41,20 +41,20 @@ class Supervised:
         self.front = ProcessState.RUNNING
 
     def start(self) -> None:
-        self.noted.append("starts")
+        self.calls.append("starts")
 
     def stop(self) -> None:
-        self.noted.append("stops")
-        # With a timeout, so that the test can fail.
+        self.calls.append("stops")
+        # With a timeout, so that the test fails instead of hanging.
         if self.stops_when_killed:
             wait_until(self.killed.is_set, timeout=10, clock=SystemClock(), poll=0.005)
 
     def kill(self) -> None:
-        self.noted.append("kills")
+        self.calls.append("kills")
         self.killed.set()
 
     def wake(self) -> None:
-        self.noted.append("wakes")
+        self.calls.append("wakes")
 
     def reload(self, read: Settings) -> Reload:
         outcome = reloaded(self.settings, read)
@@ -64,7 +64,7 @@ class Supervised:
     def restart_shard(self, shard: int) -> None:
         if shard > 1:
             raise NoSuchShard(f"this node does not serve shard {shard}", remedy="It serves 0, 1")
-        self.noted.append(f"restarts {shard}")
+        self.calls.append(f"restarts {shard}")
 
     def raise_failure(self) -> None:
         if self.failure is not None:
@@ -93,7 +93,7 @@ class Link:
         self.closed = True
 
 
-Act = Callable[[], object]
+Action = Callable[[], object]
 
 
 class Node:
@@ -101,15 +101,15 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "node.sock"
-        self.supervisor = Supervised()
+        self.supervisor = RecordingSupervisor()
         self.read: Callable[[], Settings] = Settings
         self.applied: list[Settings] = []
         self.followed = 0
         self.client = SupervisorClient(self.path, lambda _: Link(), SystemClock(), on_reload=self.follow)
 
     @property
-    def noted(self) -> list[str]:
-        return self.supervisor.noted
+    def calls(self) -> list[str]:
+        return self.supervisor.calls
 
     async def follow(self) -> None:
         self.followed += 1
@@ -117,12 +117,12 @@ class Node:
     def _read(self) -> Settings:
         return self.read()
 
-    def run(self, *acts: Act, front: bool = False) -> None:
-        """Serve, and run these actions one after the other, each when the condition of the previous one holds. With a
-        front, there is a client from the beginning.
+    def run(self, *actions: Action, front: bool = False) -> None:
+        """Serve, and run these actions in order, each when the condition of the previous one holds. With `front`, a
+        client is connected from the beginning.
         """
 
-        async def life() -> None:
+        async def serve() -> None:
             notices = NodeNotices(self.supervisor, NotifySocket(None), SystemClock())
             service = NodeService(
                 self.supervisor,
@@ -131,15 +131,15 @@ class Node:
                 SystemClock(),
                 read_settings=self._read,
                 apply=self.applied.append,
-                on_stop=lambda: self.noted.append("closes its listener"),
+                on_stop=lambda: self.calls.append("closes its listener"),
             )
             running = asyncio.create_task(service.run())
-            while "starts" not in self.noted:
+            while "starts" not in self.calls:
                 await asyncio.sleep(0.002)
             if front:
                 await self.client.start()
-            for act in acts:
-                outcome = act()
+            for action in actions:
+                outcome = action()
                 if asyncio.iscoroutine(outcome):
                     await outcome
                 elif callable(outcome):
@@ -149,7 +149,7 @@ class Node:
             if front:
                 await self.client.close()
 
-        asyncio.run(life())
+        asyncio.run(serve())
 
 
 @pytest.fixture
@@ -165,42 +165,42 @@ def send(number: signal.Signals) -> Callable[[], None]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_closes_the_listener_and_stops_the_processes(node: Node, number: signal.Signals) -> None:
     node.run(send(number))
-    assert node.noted == ["starts", "closes its listener", "stops"]
+    assert node.calls == ["starts", "closes its listener", "stops"]
 
 
-def test_a_second_signal_kills_all_at_once(node: Node) -> None:
+def test_a_second_signal_kills_all_processes_at_once(node: Node) -> None:
     node.supervisor.stops_when_killed = True
 
     def first() -> Callable[[], bool]:
         os.kill(os.getpid(), signal.SIGTERM)
-        return lambda: "stops" in node.noted
+        return lambda: "stops" in node.calls
 
     node.run(first, send(signal.SIGTERM))
-    assert node.noted[-1] == "kills"
+    assert node.calls[-1] == "kills"
 
 
-def test_the_end_of_a_child_is_looked_at_now(node: Node) -> None:
-    def child_ends() -> Callable[[], bool]:
+def test_the_end_of_a_child_wakes_the_supervisor(node: Node) -> None:
+    def send_sigchld() -> Callable[[], bool]:
         os.kill(os.getpid(), signal.SIGCHLD)
-        return lambda: "wakes" in node.noted
+        return lambda: "wakes" in node.calls
 
-    node.run(child_ends, send(signal.SIGTERM))
+    node.run(send_sigchld, send(signal.SIGTERM))
 
 
-def test_sighup_reads_the_settings_again_and_all_follow_what_is_in_force(node: Node) -> None:
+def test_sighup_reads_the_settings_again_and_all_processes_follow_those_in_force(node: Node) -> None:
     node.read = lambda: Settings(log={"level": "debug"}, query={"max_series": 7}, http={"connections": 9})
 
-    def hang_up() -> Callable[[], bool]:
+    def send_sighup() -> Callable[[], bool]:
         os.kill(os.getpid(), signal.SIGHUP)
         return lambda: bool(node.applied) and node.followed == 1
 
-    node.run(hang_up, send(signal.SIGTERM), front=True)
+    node.run(send_sighup, send(signal.SIGTERM), front=True)
     (applied,) = node.applied
     assert applied.query.max_series == 7
-    assert applied.http.connections == 1000, "that one waits for a restart"
+    assert applied.http.connections == 1000, "this setting needs a restart"
 
 
-def test_a_reload_that_the_front_asks_for_has_been_followed_by_it_when_it_is_answered(node: Node) -> None:
+def test_a_reload_over_http_is_answered_after_the_front_has_followed_it(node: Node) -> None:
     node.read = lambda: Settings(query={"max_series": 7}, shard={"poll_records": 9})
     changes: list[Change] = []
 
@@ -219,18 +219,18 @@ def test_a_front_that_is_not_running_is_not_waited_for(node: Node, monkeypatch: 
     monkeypatch.setattr(service_module, "_FRONT_RELOAD_TIMEOUT_S", 600.0)
     node.supervisor.front = ProcessState.WAITING
 
-    def hang_up() -> Callable[[], bool]:
+    def send_sighup() -> Callable[[], bool]:
         os.kill(os.getpid(), signal.SIGHUP)
         return lambda: bool(node.applied)
 
-    node.run(hang_up, send(signal.SIGTERM))
+    node.run(send_sighup, send(signal.SIGTERM))
 
 
-def test_what_is_wrong_with_settings_is_told_to_the_front_that_asked_and_changes_nothing(node: Node) -> None:
-    def broken() -> Settings:
+def test_invalid_settings_are_reported_to_the_requesting_front_and_change_nothing(node: Node) -> None:
+    def fail() -> Settings:
         raise SettingsError([Problem("node.restarts", "x", "line 3", "is not a number", "A number")])
 
-    node.read = broken
+    node.read = fail
 
     async def reload() -> None:
         with pytest.raises(RequestRefused, match=r"node\.restarts"):
@@ -240,11 +240,11 @@ def test_what_is_wrong_with_settings_is_told_to_the_front_that_asked_and_changes
     assert (node.applied, node.followed) == ([], 0)
 
 
-def test_what_may_pass_is_told_as_such(node: Node) -> None:
-    def busy() -> Settings:
+def test_a_retryable_error_is_reported_as_retryable(node: Node) -> None:
+    def fail() -> Settings:
         raise Retryable("the file is locked")
 
-    node.read = busy
+    node.read = fail
 
     async def reload() -> None:
         with pytest.raises(RequestFailed, match="the file is locked"):
@@ -253,20 +253,20 @@ def test_what_may_pass_is_told_as_such(node: Node) -> None:
     node.run(reload, send(signal.SIGTERM), front=True)
 
 
-def test_a_restart_of_a_shard_goes_through_to_the_supervisor(node: Node) -> None:
+def test_a_restart_of_a_shard_reaches_the_supervisor(node: Node) -> None:
     async def restart() -> None:
         await node.client.restart_shard(1)
         with pytest.raises(NoSuchShard, match=r"does not serve shard 7\. It serves 0, 1"):
             await node.client.restart_shard(7)
 
     node.run(restart, send(signal.SIGTERM), front=True)
-    assert "restarts 1" in node.noted
+    assert "restarts 1" in node.calls
 
 
-def test_the_front_knows_what_the_supervisor_knows(node: Node) -> None:
-    seen: list[NodeState] = []
-    node.run(lambda: seen.append(node.client.state()), send(signal.SIGTERM), front=True)
-    (state,) = seen
+def test_the_front_gets_the_supervisors_state(node: Node) -> None:
+    states: list[NodeState] = []
+    node.run(lambda: states.append(node.client.state()), send(signal.SIGTERM), front=True)
+    (state,) = states
     assert state.shards == node.supervisor.shards()
     assert state.processes == node.supervisor.processes()
     assert state.supervisor is not None
@@ -274,33 +274,33 @@ def test_the_front_knows_what_the_supervisor_knows(node: Node) -> None:
     assert state.started_at > 0
 
 
-def test_a_broken_file_keeps_the_settings_and_says_so(node: Node) -> None:
-    def broken() -> Settings:
+def test_a_broken_file_keeps_the_settings_and_is_logged(node: Node) -> None:
+    def fail() -> Settings:
         raise SettingsError([Problem("node.restarts", "x", "line 3", "is not a number", "A number")])
 
-    node.read = broken
+    node.read = fail
     with structlog.testing.capture_logs() as logs:
 
-        def hang_up() -> Callable[[], bool]:
+        def send_sighup() -> Callable[[], bool]:
             os.kill(os.getpid(), signal.SIGHUP)
             return lambda: any("reload failed" in line["event"] for line in logs)
 
-        node.run(hang_up, send(signal.SIGTERM))
-    (told,) = [line for line in logs if "reload failed" in line["event"]]
-    assert "node.restarts" in told["error"]
+        node.run(send_sighup, send(signal.SIGTERM))
+    (logged,) = [line for line in logs if "reload failed" in line["event"]]
+    assert "node.restarts" in logged["error"]
     assert node.applied == []
 
 
-def test_the_end_of_the_supervisor_is_the_nodes(node: Node) -> None:
+def test_a_failure_of_the_supervisor_ends_the_node(node: Node) -> None:
     def fail() -> None:
         node.supervisor.failure, node.supervisor.has_ended = Fatal("it broke"), True
 
     with pytest.raises(Fatal, match="it broke"):
         node.run(fail)
-    assert node.noted[-1] == "stops"
+    assert node.calls[-1] == "stops"
 
 
-def test_afterwards_signals_are_nobodys(node: Node) -> None:
+def test_signal_handlers_are_removed_afterwards(node: Node) -> None:
     node.run(send(signal.SIGTERM))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL

@@ -24,13 +24,13 @@ HEAVY = (
 MOST_RESIDENT_KB = 110_000
 
 
-def test_strandline_node_imports_none_of_them_and_takes_little_memory() -> None:
+def test_strandline_node_imports_no_large_modules_and_uses_little_memory() -> None:
     code = (
         "import sys, strandline.node.cli.main, strandline.node.cli.node\n"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found, resident_kb = ended.stdout.splitlines()
-    assert found == ""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported, resident_kb = result.stdout.splitlines()
+    assert imported == ""
     assert int(resident_kb) < MOST_RESIDENT_KB

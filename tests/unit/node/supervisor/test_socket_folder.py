@@ -28,25 +28,25 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def leave_a_socket(folder: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(socket_path(folder, 3)))
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(socket_path(folder, 3)))
 
 
-def test_only_its_user_may_enter_it_and_it_goes_with_the_node(base: Path) -> None:
+def test_it_is_private_to_its_user_and_removed_with_the_node(base: Path) -> None:
     with socket_folder({}, base) as folder:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         leave_a_socket(folder)
     assert not folder.exists()
 
 
-def test_under_systemd_it_lies_in_the_runtime_directory(base: Path) -> None:
+def test_under_systemd_it_is_in_the_runtime_directory(base: Path) -> None:
     with socket_folder({"RUNTIME_DIRECTORY": f"{base}:/run/other"}) as folder:
         assert folder == base / "shards"
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert not folder.exists()
 
 
-def test_what_a_killed_node_left_in_the_runtime_directory_is_removed(base: Path) -> None:
+def test_files_of_a_killed_node_in_the_runtime_directory_are_removed(base: Path) -> None:
     (base / "shards").mkdir(mode=0o755)
     leave_a_socket(base / "shards")
     with socket_folder({"RUNTIME_DIRECTORY": str(base)}) as folder:
@@ -54,7 +54,7 @@ def test_what_a_killed_node_left_in_the_runtime_directory_is_removed(base: Path)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_what_a_killed_node_left_among_temporary_files_is_removed_and_a_living_ones_is_not(base: Path) -> None:
+def test_temporary_files_of_a_killed_node_are_removed_and_those_of_a_running_one_are_not(base: Path) -> None:
     dead = base / "strandline-node-dead"
     dead.mkdir()
     (dead / "lock").touch()
@@ -84,11 +84,11 @@ def test_a_path_that_is_too_long_for_a_socket_is_refused(base: Path, variable: s
         pass
 
 
-def test_a_place_that_is_not_there_is_told_with_a_remedy(base: Path) -> None:
+def test_a_missing_parent_folder_is_reported_with_a_remedy(base: Path) -> None:
     missing = base / "missing"
-    with pytest.raises(SocketFolderUnusable, match="No such file") as told, socket_folder({}, missing):
+    with pytest.raises(SocketFolderUnusable, match="No such file") as raised, socket_folder({}, missing):
         pass
-    assert "TMPDIR" in told.value.remedy
+    assert "TMPDIR" in raised.value.remedy
 
 
 def test_a_full_disk_is_waited_out(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,5 +104,5 @@ def test_a_full_disk_is_waited_out(base: Path, monkeypatch: pytest.MonkeyPatch) 
         pass
     with capture_logs() as logged, awaited_socket_folder({}, clock, base) as folder:
         assert folder.is_dir()
-    assert len(logged) == 60, "a line a minute"
+    assert len(logged) == 60, "it is logged once a minute"
     assert f"the disk of {base} is full. Free space on it" in logged[0]["error"]

@@ -46,7 +46,7 @@ def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]
         yield listening
 
 
-def heard(manager: socket.socket) -> list[list[str]]:
+def received(manager: socket.socket) -> list[list[str]]:
     messages = []
     while True:
         try:
@@ -67,50 +67,52 @@ def node() -> Node:
 
 @pytest.fixture
 def notices(node: Node, manager: socket.socket, clock: ManualClock) -> Iterator[NodeNotices]:
-    made = NodeNotices(node, NotifySocket(manager.getsockname()), clock, watchdog_s=60.0)
-    yield made
-    made.close()
+    created = NodeNotices(node, NotifySocket(manager.getsockname()), clock, watchdog_s=60.0)
+    yield created
+    created.close()
 
 
-def test_each_feeding_is_counted(notices: NodeNotices, clock: ManualClock) -> None:
+def test_each_watchdog_message_is_counted(notices: NodeNotices, clock: ManualClock) -> None:
     for _ in range(60):
         notices.update()
         clock.sleep(1)
     assert notices.feeds == 2
 
 
-def test_a_node_from_start_to_end(notices: NodeNotices, node: Node, manager: socket.socket, clock: ManualClock) -> None:
+def test_a_node_notifies_systemd_from_start_to_stop(
+    notices: NodeNotices, node: Node, manager: socket.socket, clock: ManualClock
+) -> None:
     notices.update()
-    assert heard(manager) == [
+    assert received(manager) == [
         ["EXTEND_TIMEOUT_USEC=180000000", "WATCHDOG=1", "STATUS=0 of 1 shard active; shard 0 replaying"]
     ]
     clock.sleep(1)
     notices.update()
-    assert heard(manager) == [], "nothing is new"
+    assert received(manager) == [], "nothing has changed"
     node.phase = Phase.ACTIVE
     notices.update()
-    assert heard(manager) == [["READY=1", "STATUS=1 of 1 shard active"]]
+    assert received(manager) == [["READY=1", "STATUS=1 of 1 shard active"]]
     clock.sleep(29)
     notices.update()
-    assert heard(manager) == [["WATCHDOG=1"]]
+    assert received(manager) == [["WATCHDOG=1"]]
     notices.reloading()
     notices.reloaded()
-    assert heard(manager) == [["RELOADING=1", "MONOTONIC_USEC=30000000"], ["READY=1"]]
+    assert received(manager) == [["RELOADING=1", "MONOTONIC_USEC=30000000"], ["READY=1"]]
     notices.stopping(30.0)
     notices.update()
-    assert heard(manager) == [["STOPPING=1", "STATUS=stopping", "EXTEND_TIMEOUT_USEC=45000000"]]
+    assert received(manager) == [["STOPPING=1", "STATUS=stopping", "EXTEND_TIMEOUT_USEC=45000000"]]
 
 
 def test_a_reload_before_it_is_ready_does_not_make_it_so(notices: NodeNotices, manager: socket.socket) -> None:
     notices.update()
-    heard(manager)
+    received(manager)
     notices.reloading()
     notices.reloaded()
-    assert heard(manager) == []
+    assert received(manager) == []
 
 
 @pytest.mark.parametrize(("hang_after", "warned"), [("30s", False), ("31s", True)])
-def test_a_watchdog_that_is_quicker_than_the_supervisor_is_reported(
+def test_a_watchdog_timeout_below_the_supervisors_interval_is_reported(
     notices: NodeNotices, hang_after: str, warned: bool
 ) -> None:
     with structlog.testing.capture_logs() as logs:
@@ -118,7 +120,7 @@ def test_a_watchdog_that_is_quicker_than_the_supervisor_is_reported(
     assert bool(logs) is warned
 
 
-def test_without_systemd_nothing_happens(node: Node, clock: ManualClock) -> None:
+def test_without_systemd_no_notice_is_sent(node: Node, clock: ManualClock) -> None:
     notices = NodeNotices.of(node, {}, clock)
     notices.update()
     notices.reloading()
@@ -128,21 +130,23 @@ def test_without_systemd_nothing_happens(node: Node, clock: ManualClock) -> None
     assert node.iterations == 0
 
 
-def test_a_gateway_is_ready_when_it_listens_and_lives_while_its_loop_turns(manager: socket.socket) -> None:
-    async def life() -> list[list[str]]:
+def test_a_gateway_is_ready_when_it_listens_and_feeds_the_watchdog_while_its_loop_iterates(
+    manager: socket.socket,
+) -> None:
+    async def run() -> list[list[str]]:
         notices = GatewayNotices(NotifySocket(manager.getsockname()), watchdog_s=0.02)
         notices.ready("taking remote writes")
-        said = heard(manager)
-        while len(said) < 4:
+        messages = received(manager)
+        while len(messages) < 4:
             await asyncio.sleep(0.005)
-            said += heard(manager)
+            messages += received(manager)
         notices.stopping(20.0)
-        said += heard(manager)
+        messages += received(manager)
         await asyncio.sleep(0.05)
-        assert heard(manager) == [], "it ends, and is fed no more"
-        return said
+        assert received(manager) == [], "a stopping gateway does not feed the watchdog"
+        return messages
 
-    first, *fed, last = asyncio.run(life())
+    first, *watchdog_messages, last = asyncio.run(run())
     assert first == ["READY=1", "STATUS=taking remote writes"]
-    assert {tuple(message) for message in fed} == {("WATCHDOG=1",)}
+    assert {tuple(message) for message in watchdog_messages} == {("WATCHDOG=1",)}
     assert last == ["STOPPING=1", "STATUS=stopping", "EXTEND_TIMEOUT_USEC=35000000"]

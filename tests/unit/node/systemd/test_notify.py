@@ -25,7 +25,7 @@ def manager(
         yield address, listening
 
 
-def test_assignments_go_out_in_one_message(manager: tuple[str, socket.socket]) -> None:
+def test_assignments_are_sent_in_one_message(manager: tuple[str, socket.socket]) -> None:
     address, listening = manager
     notify = NotifySocket.of({"NOTIFY_SOCKET": address})
     assert notify.is_open
@@ -36,7 +36,7 @@ def test_assignments_go_out_in_one_message(manager: tuple[str, socket.socket]) -
     assert not notify.send("READY=1")
 
 
-def test_a_long_status_is_cut_and_not_lost(manager: tuple[str, socket.socket]) -> None:
+def test_a_long_status_is_truncated(manager: tuple[str, socket.socket]) -> None:
     address, listening = manager
     notify = NotifySocket(address)
     assert notify.send("WATCHDOG=1", "STATUS=" + "x" * 10_000)
@@ -47,7 +47,7 @@ def test_a_long_status_is_cut_and_not_lost(manager: tuple[str, socket.socket]) -
 
 
 @pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "vsock:2:1234"}])
-def test_without_systemd_nothing_is_sent(environ: dict[str, str]) -> None:
+def test_without_systemd_no_message_is_sent(environ: dict[str, str]) -> None:
     notify = NotifySocket.of(environ)
     assert not notify.is_open
     assert not notify.send("READY=1")
@@ -60,11 +60,11 @@ def test_a_manager_that_has_ended_or_does_not_read_ends_no_service(tmp_path_fact
     assert not notify.send("WATCHDOG=1")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(path))
-        taken = 0
+        accepted = 0
         while notify.send("WATCHDOG=1"):
-            taken += 1
-            assert taken < 100_000
-    assert taken > 0
+            accepted += 1
+            assert accepted < 100_000
+    assert accepted > 0
     notify.close()
 
 
@@ -79,5 +79,7 @@ def test_a_manager_that_has_ended_or_does_not_read_ends_no_service(tmp_path_fact
         ({}, None),
     ],
 )
-def test_the_watchdogs_time_is_for_this_process_or_none(environ: dict[str, str], seconds: float | None) -> None:
+def test_the_watchdog_timeout_is_ignored_if_it_is_for_another_process(
+    environ: dict[str, str], seconds: float | None
+) -> None:
     assert watchdog_seconds(environ, os.getpid()) == seconds

@@ -34,12 +34,12 @@ def installed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def directives(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    unit: dict[str, list[str]] = {}
     for line in text.splitlines():
         if "=" in line and not line.startswith("#"):
             name, _, value = line.partition("=")
-            found.setdefault(name, []).append(value)
-    return found
+            unit.setdefault(name, []).append(value)
+    return unit
 
 
 def analyzed(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -48,38 +48,38 @@ def analyzed(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", [NODE, GATEWAY])
-def test_systemd_has_nothing_to_say_against_them(installed: Path, name: str) -> None:
-    done = analyzed("verify", str(installed / name))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_systemd_accepts_the_units(installed: Path, name: str) -> None:
+    result = analyzed("verify", str(installed / name))
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_systemd_would_say_so_if_there_were(installed: Path) -> None:
+def test_systemd_reports_an_invalid_unit(installed: Path) -> None:
     broken = installed / NODE
     broken.write_text(broken.read_text().replace("OOMPolicy=continue", "OOMPolicy=shrug"))
     assert "shrug" in analyzed("verify", str(broken)).stderr
 
 
 @pytest.mark.parametrize("name", [NODE, GATEWAY])
-def test_their_exposure_is_at_most_3(installed: Path, name: str) -> None:
-    done = analyzed("security", "--offline=true", "--no-pager", "--threshold=30", str(installed / name))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Overall exposure level" in done.stdout
+def test_the_exposure_of_the_units_is_at_most_3(installed: Path, name: str) -> None:
+    result = analyzed("security", "--offline=true", "--no-pager", "--threshold=30", str(installed / name))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Overall exposure level" in result.stdout
 
 
 @pytest.mark.parametrize("name", [NODE, GATEWAY])
 def test_units_allow_compiling_at_run_time(installed: Path, name: str) -> None:
-    found = directives((installed / name).read_text())
-    assert "MemoryDenyWriteExecute" not in found
-    assert any(value.startswith("NUMBA_CACHE_DIR=%C/") for value in found["Environment"])
+    unit = directives((installed / name).read_text())
+    assert "MemoryDenyWriteExecute" not in unit
+    assert any(value.startswith("NUMBA_CACHE_DIR=%C/") for value in unit["Environment"])
 
 
 @pytest.mark.parametrize(("name", "verb"), [(NODE, "node"), (GATEWAY, "gateway")])
-def test_they_run_this_installation_with_the_instances_settings(installed: Path, name: str, verb: str) -> None:
-    found = directives((installed / name).read_text())
+def test_units_run_this_installation_with_the_instances_settings(installed: Path, name: str, verb: str) -> None:
+    unit = directives((installed / name).read_text())
     program = Path(sys.executable).with_name("strandline")
-    assert found["ExecStart"] == [f"{program} {verb} --config /etc/strandline/%i.toml"]
-    assert (found["Type"], found["NotifyAccess"], found["User"]) == (["notify"], ["main"], ["strandline"])
-    assert found["RestartPreventExitStatus"] == [str(int(ExitCode.USAGE))]
+    assert unit["ExecStart"] == [f"{program} {verb} --config /etc/strandline/%i.toml"]
+    assert (unit["Type"], unit["NotifyAccess"], unit["User"]) == (["notify"], ["main"], ["strandline"])
+    assert unit["RestartPreventExitStatus"] == [str(int(ExitCode.USAGE))]
 
 
 def test_node_and_gateway_of_one_name_share_no_folder(installed: Path) -> None:
@@ -89,8 +89,8 @@ def test_node_and_gateway_of_one_name_share_no_folder(installed: Path) -> None:
 
 
 def test_one_shard_for_which_memory_ran_out_does_not_end_the_node(installed: Path) -> None:
-    found = directives((installed / NODE).read_text())
-    assert (found["OOMPolicy"], found["KillMode"]) == (["continue"], ["mixed"])
+    unit = directives((installed / NODE).read_text())
+    assert (unit["OOMPolicy"], unit["KillMode"]) == (["continue"], ["mixed"])
 
 
 def test_the_units_of_the_checkout_fit_an_installation_in_usr() -> None:
@@ -103,7 +103,7 @@ def test_the_units_of_the_checkout_fit_an_installation_in_usr() -> None:
     ("program", "written"),
     [("/opt/x/bin/strandline", "/opt/x/bin/strandline"), ("/opt/a b/100%/s", '"/opt/a b/100%%/s"')],
 )
-def test_the_programs_path_is_written_as_systemd_reads_it(program: str, written: str) -> None:
+def test_the_programs_path_is_escaped_for_systemd(program: str, written: str) -> None:
     target = UnitTarget(Path(program), "strandline")
     assert fill_template("ExecStart=/usr/bin/strandline node --x\n", target) == f"ExecStart={written} node --x\n"
 
@@ -136,14 +136,14 @@ def test_private_folders_are_found(tmp_path: Path) -> None:
     (closed / "open" / "program").touch()
     closed.chmod(0o700)
     (closed / "open").chmod(0o755)
-    found = private_folders((closed / "open" / "program",))
-    assert closed in found
-    assert closed / "open" not in found
+    unit = private_folders((closed / "open" / "program",))
+    assert closed in unit
+    assert closed / "open" not in unit
 
 
 def test_paths_in_temporary_folders_are_found() -> None:
-    seen, below, deep = Path("/opt/strandline"), Path("/tmp/strandline"), Path("/var/tmp/jars")
-    assert hidden_by_private_tmp((seen, deep, below, Path("/tmpfiles"))) == (below, deep)
+    visible, hidden, deep = Path("/opt/strandline"), Path("/tmp/strandline"), Path("/var/tmp/jars")
+    assert hidden_by_private_tmp((visible, deep, hidden, Path("/tmpfiles"))) == (hidden, deep)
 
 
 class TestInstalling:
@@ -152,20 +152,20 @@ class TestInstalling:
     ) -> None:
         monkeypatch.setattr(sys, "executable", "/tmp/strandline/bin/python")
         assert cli.main(["install-units", "--root", str(tmp_path)]) == ExitCode.OK
-        said = capsys.readouterr()
-        assert "can't see /tmp/strandline/bin/strandline: install elsewhere" in said.out + said.err
+        printed = capsys.readouterr()
+        assert "can't see /tmp/strandline/bin/strandline: install elsewhere" in printed.out + printed.err
 
     def test_a_dry_run_shows_the_units_and_writes_nothing(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert cli.main(["install-units", "--dry-run", "--root", str(tmp_path), "--user", "metrics"]) == ExitCode.OK
-        shown = capsys.readouterr().out
-        assert "User=metrics\n" in shown
-        assert "[Service]\n" in shown
-        assert "systemctl enable --now strandline-gateway@NAME strandline-node@NAME" in shown
+        printed_units = capsys.readouterr().out
+        assert "User=metrics\n" in printed_units
+        assert "[Service]\n" in printed_units
+        assert "systemctl enable --now strandline-gateway@NAME strandline-node@NAME" in printed_units
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_second_time_nothing_changes(self, installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_repeated_installation_changes_nothing(self, installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before = (installed / NODE).stat().st_mtime_ns
         arguments = ["install-units", "--root", str(installed.parents[2]), "--output", "json"]
         assert cli.main(arguments) == ExitCode.OK
@@ -183,7 +183,7 @@ class TestInstalling:
         assert cli.main(arguments) == ExitCode.USAGE
         assert "--yes" in capsys.readouterr().err
         assert (installed / NODE).read_text() == "changed"
-        assert not (installed / GATEWAY).exists(), "nothing is written by halves"
+        assert not (installed / GATEWAY).exists(), "either all units are written or none"
         assert cli.main([*arguments, "--yes"]) == ExitCode.OK
         assert (installed / NODE).read_text() == right
         assert sorted(path.name for path in installed.iterdir()) == sorted([NODE, GATEWAY])

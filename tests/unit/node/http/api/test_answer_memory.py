@@ -1,4 +1,4 @@
-"""What answers take in memory until their clients have them, and what becomes of those for which there is none."""
+"""The memory of answers until their clients have read them, and the refusal of answers without memory."""
 
 import asyncio
 import gzip
@@ -27,7 +27,7 @@ PATHS = [
 ]
 UP = [({"__name__": "up", "job": "a"}, [(1000, 1.0)])]
 MANY = [({"__name__": "up", "n": f"{number:05}", "long": "x" * 4000}, [(1000, 1.0)]) for number in range(5000)]
-"""Some 20 MB: more than the sockets between a server and a client hold."""
+"""About 20 MB: more than the socket buffers between a server and a client hold."""
 IMPATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 10, rate_window_s=0.2)
 
 
@@ -35,15 +35,15 @@ def head_of(path: str, method: str = "GET") -> bytes:
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-async def open_to(serving: Served, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A client that has asked, and takes no more of the answer than its sockets hold."""
+async def unread_response(serving: Served, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A client that has sent a request, and reads no more of the answer than its socket buffers hold."""
     reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port, limit=1024)
     writer.write(head_of(path))
     return reader, writer
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_memory_is_given_back_when_the_client_has_the_answer(path: str) -> None:
+def test_memory_is_released_when_the_client_has_the_answer(path: str) -> None:
     memory = AnswerMemory(10_000)
 
     async def test() -> int:
@@ -57,26 +57,26 @@ def test_memory_is_given_back_when_the_client_has_the_answer(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_query_without_memory_is_refused_with_the_setting_and_may_be_repeated(path: str) -> None:
+def test_a_query_without_memory_gets_a_retryable_error_that_names_the_setting(path: str) -> None:
     memory = AnswerMemory(10_000)
     memory.lease().hold(5_000)
-    told = refused(path, memory, 503, FakeQueries(UP, size=6_000))
-    assert told["errorType"] == "unavailable"
-    assert "query.answer_memory" in told["error"]
+    body = body_of_refusal(path, memory, 503, FakeQueries(UP, size=6_000))
+    assert body["errorType"] == "unavailable"
+    assert "query.answer_memory" in body["error"]
     assert memory.used == 5_000
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_query_with_an_answer_above_the_memory_is_refused_for_good(path: str) -> None:
+def test_a_query_with_an_answer_above_the_memory_gets_an_error_that_is_not_retryable(path: str) -> None:
     memory = AnswerMemory(10_000)
     memory.lease().hold(5_000)
-    told = refused(path, memory, 422, FakeQueries(UP, size=10_001))
-    assert told["errorType"] == "execution"
-    assert "query.answer_memory" in told["error"]
+    body = body_of_refusal(path, memory, 422, FakeQueries(UP, size=10_001))
+    assert body["errorType"] == "execution"
+    assert "query.answer_memory" in body["error"]
     assert memory.used == 5_000
 
 
-def refused(path: str, memory: AnswerMemory, status: int, queries: FakeQueries) -> Any:
+def body_of_refusal(path: str, memory: AnswerMemory, status: int, queries: FakeQueries) -> Any:
     async def test() -> Any:
         async with api_served(queries, memory=memory) as serving:
             reply = await serving.get(path)
@@ -86,11 +86,11 @@ def refused(path: str, memory: AnswerMemory, status: int, queries: FakeQueries) 
     return in_loop(test())
 
 
-def test_points_that_would_be_more_than_the_samples_are_counted_before_they_are_made() -> None:
-    """Of one sample, ten thousand points."""
+def test_points_in_excess_of_samples_are_counted_before_their_evaluation() -> None:
+    """Ten thousand points from one sample."""
     memory = AnswerMemory(100_000)
     path = "/api/v1/query_range?query=up&start=1&end=100&step=0.01&lookback_delta=1h"
-    assert refused(path, memory, 422, FakeQueries(UP))["errorType"] == "execution"
+    assert body_of_refusal(path, memory, 422, FakeQueries(UP))["errorType"] == "execution"
     assert memory.used == 0
     memory.limit = 4_000_000
 
@@ -103,7 +103,7 @@ def test_points_that_would_be_more_than_the_samples_are_counted_before_they_are_
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_an_answer_of_many_blocks_is_complete_and_holds_little_memory(encoding: str) -> None:
+def test_an_answer_of_many_blocks_is_complete_and_uses_little_memory(encoding: str) -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> bytes:
@@ -118,31 +118,31 @@ def test_an_answer_of_many_blocks_is_complete_and_holds_little_memory(encoding: 
     assert orjson.loads(in_loop(test()))["data"] == [labels for labels, _ in MANY]
 
 
-def test_an_answer_for_whose_text_there_is_no_room_is_refused_before_it_begins() -> None:
-    """Its columns find room, and a block of text beside them does not."""
+def test_an_answer_without_memory_for_its_text_is_refused_before_it_begins() -> None:
+    """The memory has room for its columns, but not for a block of text in addition."""
     memory = AnswerMemory(2 << 20)
-    told = refused(PATHS[0], memory, 422, FakeQueries(MANY, size=1 << 20))
-    assert "query.answer_memory" in told["error"]
+    body = body_of_refusal(PATHS[0], memory, 422, FakeQueries(MANY, size=1 << 20))
+    assert "query.answer_memory" in body["error"]
     assert memory.used == 0
 
 
-def test_slow_clients_never_take_more_than_the_limit() -> None:
-    """Each answer is 1 MB of columns, and two blocks of text that wait for the client."""
+def test_slow_clients_never_use_more_than_the_limit() -> None:
+    """Each answer takes 1 MB of columns and two blocks of unread text."""
     memory = AnswerMemory(10 << 20)
-    most = 0
+    peak = 0
 
-    class Watched(FakeQueries):
-        async def _begin(self, ask: ShardRequest, scope: QueryScope) -> None:
-            nonlocal most
-            most = max(most, memory.used)
-            await super()._begin(ask, scope)
+    class PeakQueries(FakeQueries):
+        async def _begin(self, request: ShardRequest, scope: QueryScope) -> None:
+            nonlocal peak
+            peak = max(peak, memory.used)
+            await super()._begin(request, scope)
 
     async def test() -> list[int]:
-        async with api_served(Watched(MANY, size=1 << 20), memory=memory) as serving:
-            clients = [await open_to(serving, PATHS[0]) for _ in range(8)]
+        async with api_served(PeakQueries(MANY, size=1 << 20), memory=memory) as serving:
+            clients = [await unread_response(serving, PATHS[0]) for _ in range(8)]
             heads = [await reader.readline() for reader, _ in clients]
             await eventually(lambda: memory.used > 0)
-            assert max(most, memory.used) <= memory.limit
+            assert max(peak, memory.used) <= memory.limit
             for _, writer in clients:
                 writer.transport.abort()
             await eventually(lambda: memory.used == 0)
@@ -158,23 +158,23 @@ def test_of_a_large_unread_answer_one_block_is_counted_besides_its_columns() -> 
 
     async def test() -> int:
         async with api_served(FakeQueries(MANY, size=columns), memory=memory) as serving:
-            reader, writer = await open_to(serving, PATHS[0])
+            reader, writer = await unread_response(serving, PATHS[0])
             await eventually(lambda: memory.used > columns)
-            held = memory.used
+            used = memory.used
             writer.transport.abort()
             await eventually(lambda: memory.used == 0)
             del reader
-            return held
+            return used
 
     assert columns + (1 << 20) <= in_loop(test()) < columns + (8 << 20)
 
 
-def test_a_client_that_takes_nothing_of_a_large_answer_is_cut_off_and_its_memory_is_free() -> None:
+def test_a_client_that_does_not_read_a_large_answer_is_disconnected_and_its_memory_released() -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> None:
         async with api_served(FakeQueries(MANY, size=1000), memory=memory, limits=IMPATIENT) as serving:
-            _, writer = await open_to(serving, PATHS[0])
+            _, writer = await unread_response(serving, PATHS[0])
             await eventually(lambda: memory.used > 0)
             await eventually(lambda: memory.used == 0)
             assert len(serving.server._connections) == 0
@@ -188,7 +188,7 @@ def test_answers_of_slow_clients_use_up_the_memory_and_others_are_refused() -> N
 
     async def test() -> None:
         async with api_served(FakeQueries(MANY, size=6 << 20), memory=memory) as serving:
-            _, writer = await open_to(serving, PATHS[0])
+            _, writer = await unread_response(serving, PATHS[0])
             await eventually(lambda: memory.used > 6 << 20)
             assert (await serving.get("/api/v1/labels")).status == 503
             writer.transport.abort()
@@ -198,7 +198,7 @@ def test_answers_of_slow_clients_use_up_the_memory_and_others_are_refused() -> N
     in_loop(test())
 
 
-def test_a_head_of_a_large_answer_makes_none_of_it() -> None:
+def test_a_head_request_does_not_encode_a_large_answer() -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> None:
@@ -206,8 +206,8 @@ def test_a_head_of_a_large_answer_makes_none_of_it() -> None:
             for path in PATHS:
                 reply = await serving.head(path)
                 assert (reply.status, reply.body) == (200, b"")
-            # And the connection serves the next request.
-            reader, writer = await open_to(serving, PATHS[0])
+            # The connection serves the next request.
+            reader, writer = await unread_response(serving, PATHS[0])
             writer.close()
             del reader
             raw = await serving.raw(head_of(PATHS[0], "HEAD") + b"GET /nothing HTTP/1.0\r\n\r\n")

@@ -1,4 +1,4 @@
-"""The rest of a query in the front: given up in time, and held to its memory."""
+"""The evaluation of the rest of a query in the front: its cancellation, its deadline and its memory."""
 
 import asyncio
 import threading
@@ -32,33 +32,35 @@ LONG = "sum(sum_over_time(vector(time())[10000s:1s]))"
 SERIES = [({"__name__": "up", "n": str(number)}, [(0, float(number))]) for number in range(20)]
 
 
-class Thread:
-    """An evaluation that waits in its thread between two nodes until it is let go."""
+class PausedEvaluation:
+    """An evaluation that waits in its thread between two nodes until the test lets it continue."""
 
     def __init__(self) -> None:
-        self.waits, self.may_go_on = threading.Event(), threading.Event()
+        self.waiting, self.may_continue = threading.Event(), threading.Event()
         self.ended_with: BaseException | None = None
 
     def evaluate(
-        self, prepared: Prepared, values: object, told: object, check: Callable[[], None], budget: object
+        self, prepared: Prepared, values: object, warnings: object, check: Callable[[], None], budget: object
     ) -> Result:
         def waiting_check() -> None:
-            self.waits.set()
-            assert self.may_go_on.wait(20)
+            self.waiting.set()
+            assert self.may_continue.wait(20)
             check()
 
         try:
-            return evaluate(prepared, values, told, waiting_check, budget)
+            return evaluate(prepared, values, warnings, waiting_check, budget)
         except BaseException as error:
             self.ended_with = error
             raise
 
 
-async def evaluated(query: str, scope: QueryScope, workers: Workers, most: int = 10**6) -> Result:
+async def evaluated(query: str, scope: QueryScope, workers: Workers, max_samples: int = 10**6) -> Result:
     prepared = prepare(query, QueryTimes.instant(10**7))
     queries = FakeQueries(SERIES)
     fetched = await fetch(queries, prepared.fragments, EvaluationLimits(100, 10**6), scope)
-    result, _ = await evaluate_rest(prepared, fetched, scope, max_samples=most, workers=workers, clock=SystemClock())
+    result, _ = await evaluate_rest(
+        prepared, fetched, scope, max_samples=max_samples, workers=workers, clock=SystemClock()
+    )
     return result
 
 
@@ -66,61 +68,61 @@ def scope(memory: AnswerMemory, seconds: float = 30.0) -> QueryScope:
     return QueryScope(seconds, memory.lease())
 
 
-def test_a_query_that_was_given_up_ends_in_its_thread_at_the_next_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    thread, memory = Thread(), AnswerMemory(1 << 30)
-    monkeypatch.setattr(front_evaluation, "evaluate", thread.evaluate)
+def test_a_cancelled_query_ends_in_its_thread_at_the_next_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation, memory = PausedEvaluation(), AnswerMemory(1 << 30)
+    monkeypatch.setattr(front_evaluation, "evaluate", evaluation.evaluate)
 
     async def test() -> None:
         with closing(Workers(1)) as workers:
-            own = scope(memory)
-            task = asyncio.create_task(evaluated(LONG, own, workers))
-            await eventually(thread.waits.is_set)
+            query_scope = scope(memory)
+            task = asyncio.create_task(evaluated(LONG, query_scope, workers))
+            await eventually(evaluation.waiting.is_set)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            own.memory.release()
-            thread.may_go_on.set()
-            await eventually(lambda: thread.ended_with is not None)
+            query_scope.memory.release()
+            evaluation.may_continue.set()
+            await eventually(lambda: evaluation.ended_with is not None)
 
     in_loop(test())
-    assert isinstance(thread.ended_with, QueryCancelled)
+    assert isinstance(evaluation.ended_with, QueryCancelled)
     assert memory.used == 0
 
 
 def test_a_query_is_answered_at_its_deadline_whatever_its_thread_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    thread = Thread()
-    monkeypatch.setattr(front_evaluation, "evaluate", thread.evaluate)
+    evaluation = PausedEvaluation()
+    monkeypatch.setattr(front_evaluation, "evaluate", evaluation.evaluate)
 
     async def test() -> None:
         with closing(Workers(1)) as workers:
             with pytest.raises(QueryTimedOut, match=r"longer than 0\.05 s"):
                 await evaluated(LONG, scope(AnswerMemory(1 << 30), 0.05), workers)
-            thread.may_go_on.set()
-            await eventually(lambda: thread.ended_with is not None)
+            evaluation.may_continue.set()
+            await eventually(lambda: evaluation.ended_with is not None)
 
     in_loop(test())
 
 
 @pytest.mark.parametrize("query", [LONG, "up @ 1 + up @ 1", "max_over_time(up[1h:1s] @ 1)"])
-def test_an_evaluation_takes_the_memory_that_it_needs_and_no_more_than_there_is(query: str) -> None:
+def test_an_evaluation_leases_the_memory_that_it_needs_within_the_limit(query: str) -> None:
     async def test(limit: int) -> int:
         memory = AnswerMemory(limit)
         with closing(Workers(1)) as workers:
-            own = scope(memory)
-            await evaluated(query, own, workers)
-            return own.memory.held
+            query_scope = scope(memory)
+            await evaluated(query, query_scope, workers)
+            return query_scope.memory.held
 
     assert in_loop(test(1 << 30)) > 0
     with pytest.raises(AnswerTooLarge):
         in_loop(test(100))
 
 
-def test_values_that_are_held_at_once_are_counted() -> None:
-    async def test(most: int) -> Result:
+def test_simultaneously_used_values_are_counted() -> None:
+    async def test(max_samples: int) -> Result:
         with closing(Workers(1)) as workers:
-            return await evaluated(LONG, scope(AnswerMemory(1 << 30)), workers, most)
+            return await evaluated(LONG, scope(AnswerMemory(1 << 30)), workers, max_samples)
 
-    # The time at each step, its vector, and that as samples: two numbers each.
+    # Two numbers each for the time of each step, its vector, and the vector as samples.
     in_loop(test(50_000))
     with pytest.raises(QueryTooLarge, match=r"query\.max_samples"):
         in_loop(test(15_000))
@@ -128,9 +130,11 @@ def test_values_that_are_held_at_once_are_counted() -> None:
 
 def test_memory_of_all_fragments_counts_against_the_query() -> None:
     async def test() -> tuple[Fetched, int]:
-        prepared, own = prepare("up + up offset 1s", QueryTimes.instant(1)), scope(AnswerMemory(10_000))
-        fetched = await fetch(FakeQueries(SERIES, size=1000), prepared.fragments, EvaluationLimits(100, 100), own)
-        return fetched, own.memory.held
+        prepared, query_scope = prepare("up + up offset 1s", QueryTimes.instant(1)), scope(AnswerMemory(10_000))
+        fetched = await fetch(
+            FakeQueries(SERIES, size=1000), prepared.fragments, EvaluationLimits(100, 100), query_scope
+        )
+        return fetched, query_scope.memory.held
 
     fetched, held = in_loop(test())
     assert len(fetched.values) == 2

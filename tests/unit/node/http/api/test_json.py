@@ -33,7 +33,7 @@ def terms_of(terms: list[bytes]) -> TermsAnswer:
 
 
 def points_of(label_sets: list[dict[str, str]], samples: list[list[tuple[int, float]]]) -> Points:
-    flat = [sample for own in samples for sample in own]
+    flat = [sample for of_one_series in samples for sample in of_one_series]
     return Points(
         keys_of(label_sets),
         np.cumsum([0, *map(len, samples)], dtype=np.int64),
@@ -43,40 +43,42 @@ def points_of(label_sets: list[dict[str, str]], samples: list[list[tuple[int, fl
 
 
 @given(st.lists(label_sets, max_size=5))
-def test_any_labels_are_read_back_by_another_reader(drawn: list[dict[str, str]]) -> None:
-    read = orjson.loads(b"".join(series_json(keys_of(drawn))))
-    assert [list(labels.items()) for labels in read] == [sorted(labels.items()) for labels in drawn]
+def test_any_labels_are_read_back_by_another_parser(drawn: list[dict[str, str]]) -> None:
+    parsed = orjson.loads(b"".join(series_json(keys_of(drawn))))
+    assert [list(labels.items()) for labels in parsed] == [sorted(labels.items()) for labels in drawn]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=5))
-def test_any_terms_are_read_back_by_another_reader(drawn: list[str]) -> None:
+def test_any_terms_are_read_back_by_another_parser(drawn: list[str]) -> None:
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in drawn])))) == drawn
 
 
 @given(st.lists(st.text(st.sampled_from('abcdefgh "\\\n\x1f\x7f\x80é€😀'), max_size=40), max_size=5))
-def test_texts_longer_than_a_word_are_read_back_wherever_something_is_escaped(drawn: list[str]) -> None:
+def test_texts_longer_than_a_word_are_read_back_wherever_a_character_is_escaped(drawn: list[str]) -> None:
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in drawn])))) == drawn
 
 
 @pytest.mark.parametrize("special", ['"', "\\", "\n", "\x00", "\x1f", "\x7f", "\x80", "é", "😀"])
 def test_each_character_is_found_at_each_place_of_a_word(special: str) -> None:
     terms = [
-        plain[:place] + special + plain[place:] for plain in ("", "a" * 7, " " * 24) for place in range(len(plain) + 1)
+        ordinary[:place] + special + ordinary[place:]
+        for ordinary in ("", "a" * 7, " " * 24)
+        for place in range(len(ordinary) + 1)
     ]
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in terms])))) == terms
 
 
-def test_nothing_behind_a_text_is_written_into_it() -> None:
-    """Words are read past a text's end, where the next one lies, and never past the end of all."""
+def test_bytes_after_a_text_are_not_included() -> None:
+    """Words are read beyond a text's end, into the next text, but never beyond the end of the data."""
     terms = ["a", '"', "bc", "é", "", "d" * 9, "\\", "e"]
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in terms])))) == terms
 
 
 @given(st.lists(st.binary(max_size=12), max_size=5))
-def test_bytes_that_are_no_text_become_the_character_for_that(drawn: list[bytes]) -> None:
-    read = orjson.loads(b"".join(terms_json(terms_of(drawn))))
-    for text, sent in zip(read, drawn, strict=True):
-        # How many of the characters stand for a broken run is up to the reader; the sound ones are all there.
+def test_invalid_utf8_becomes_the_replacement_character(drawn: list[bytes]) -> None:
+    parsed = orjson.loads(b"".join(terms_json(terms_of(drawn))))
+    for text, sent in zip(parsed, drawn, strict=True):
+        # The number of replacement characters may differ between decoders; all valid characters are preserved.
         assert text.replace("\ufffd", "") == sent.decode(errors="ignore").replace("\ufffd", "")
         assert ("\ufffd" in text) == ("\ufffd" in sent.decode(errors="replace"))
 
@@ -89,17 +91,17 @@ def test_bytes_that_are_no_text_become_the_character_for_that(drawn: list[bytes]
         b"\xe2\x82",
         b"\xf0\x9f\x98",
         b"\xf5\x80\x80\x80",
-        # Longer than they need be.
+        # Overlong encodings.
         b"\xc0\x80",
         b"\xc1\xbf",
         b"\xe0\x9f\xbf",
         b"\xf0\x8f\xbf\xbf",
-        # Half of a surrogate pair, and one beyond the last character.
+        # Half of a surrogate pair, and a code point beyond the last one.
         b"\xed\xa0\x80",
         b"\xf4\x90\x80\x80",
     ],
 )
-def test_each_byte_of_what_is_no_character_is_replaced(broken: bytes) -> None:
+def test_each_byte_of_an_invalid_sequence_is_replaced(broken: bytes) -> None:
     (text,) = orjson.loads(b"".join(terms_json(terms_of([b"a" + broken + b"b"]))))
     assert text == "a" + "\ufffd" * len(broken) + "b"
 
@@ -109,19 +111,19 @@ def test_the_first_and_last_characters_of_each_length_are_passed_on(text: str) -
     assert b"".join(terms_json(terms_of([text.encode()]))) == f'["{text}"]'.encode()
 
 
-def test_text_is_passed_on_as_it_is_where_json_allows() -> None:
+def test_text_is_unescaped_where_json_allows() -> None:
     written = b"".join(terms_json(terms_of(["é€😀/<>&\u2028".encode(), b'"\\\n\t\x01\x7f'])))
     assert written == '["é€😀/<>&\u2028","\\"\\\\\\n\\t\\u0001\x7f"]'.encode()
 
 
-def test_nothing_is_an_empty_list() -> None:
+def test_an_empty_result_is_an_empty_list() -> None:
     assert b"".join(series_json(keys_of([]))) == b"[]"
     assert b"".join(terms_json(terms_of([]))) == b"[]"
     assert b"".join(matrix_json(points_of([], []))) == b"[]"
     assert b"".join(vector_json(points_of([], []), 5)) == b"[]"
 
 
-def test_a_vector_has_one_point_a_series_at_the_time_that_was_asked_for() -> None:
+def test_a_vector_has_one_point_per_series_at_the_requested_time() -> None:
     points = points_of([{"a": "b"}, {}], [[(7, 1.5)], [(8, float("nan"))]])
     assert b"".join(vector_json(points, 1500)) == (
         b'[{"metric":{"a":"b"},"value":[1.500,"1.5"]},{"metric":{},"value":[1.500,"NaN"]}]'
@@ -140,22 +142,24 @@ def test_a_scalar_is_one_point() -> None:
 
 
 @pytest.mark.parametrize("room", [1, 200, 1000, 10**6])
-def test_where_a_list_is_divided_makes_no_difference(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_json_is_independent_of_where_a_list_is_divided(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = [{"n": str(number), "long": '"' * number} for number in range(40)]
     samples = [[(time, float(time)) for time in range(number % 5 + 1)] for number in range(40)]
     points = points_of(labels, samples)
     monkeypatch.setattr(json_pieces, "_PIECE_BYTES", room)
     divided = list(matrix_json(points))
     assert (len(divided) > 3) == (room < 10**6)
-    read = orjson.loads(b"".join(divided))
-    assert [one["metric"] for one in read] == [{name: value for name, value in own.items() if value} for own in labels]
-    assert [[float(value) for _, value in one["values"]] for one in read] == [
-        [value for _, value in own] for own in samples
+    parsed = orjson.loads(b"".join(divided))
+    assert [series["metric"] for series in parsed] == [
+        {name: value for name, value in original.items() if value} for original in labels
     ]
-    assert orjson.loads(b"".join(series_json(points.keys))) == [one["metric"] for one in read]
+    assert [[float(value) for _, value in series["values"]] for series in parsed] == [
+        [value for _, value in original] for original in samples
+    ]
+    assert orjson.loads(b"".join(series_json(points.keys))) == [series["metric"] for series in parsed]
 
 
-def test_the_first_series_keep_their_points() -> None:
+def test_truncated_results_keep_the_points_of_the_first_series() -> None:
     points = points_of([{"n": str(n)} for n in range(3)], [[(1, 1.0)], [(2, 2.0), (3, 3.0)], [(4, 4.0)]])
     two = points.first(2)
     assert [two.keys.key(n) for n in range(len(two))] == [points.keys.key(n) for n in range(2)]

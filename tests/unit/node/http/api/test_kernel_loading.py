@@ -1,4 +1,4 @@
-"""A start has every kernel at hand before a client waits."""
+"""A start loads every kernel, so that no client waits for one."""
 
 import numpy as np
 import pytest
@@ -21,25 +21,27 @@ KERNELS = [
 
 
 def columns(dtype: type, *values: float, writable: bool, shift: int) -> np.ndarray:
-    """An array as it may come: from a frame that can't be written to, or lying anywhere in one."""
+    """An array like those of frames: possibly read-only, and with any alignment."""
     data = bytes(shift) + np.array(values, dtype=dtype).tobytes()
     return np.frombuffer(bytearray(data) if writable else data, dtype=dtype, offset=shift)
 
 
 @pytest.mark.parametrize("writable", [True, False])
 @pytest.mark.parametrize("shift", [0, 1])
-def test_an_answer_of_any_kind_of_array_compiles_nothing_more(shift: int, *, writable: bool) -> None:
+def test_answers_of_all_array_types_need_no_further_compilation(shift: int, *, writable: bool) -> None:
     load_kernels()
     compiled = [len(kernel.signatures) for kernel in KERNELS]
     assert all(compiled)
 
-    def made(dtype: type, *values: float) -> np.ndarray:
+    def column(dtype: type, *values: float) -> np.ndarray:
         return columns(dtype, *values, writable=writable, shift=shift)
 
-    keys = KeyBytes(made(np.int64, 0, 6), made(np.uint8, *b"\x01\x00a\x01\x00b"))
-    points = Points(keys, made(np.int64, 0, 1), made(np.int64, 5), made(np.uint64, *np.array([1.5]).view(np.uint64)))
+    keys = KeyBytes(column(np.int64, 0, 6), column(np.uint8, *b"\x01\x00a\x01\x00b"))
+    points = Points(
+        keys, column(np.int64, 0, 1), column(np.int64, 5), column(np.uint64, *np.array([1.5]).view(np.uint64))
+    )
     assert b"".join(matrix_json(points)) == b'[{"metric":{"a":"b"},"values":[[0.005,"1.5"]]}]'
     assert b"".join(vector_json(points, 5)) == b'[{"metric":{"a":"b"},"value":[0.005,"1.5"]}]'
     assert b"".join(series_json(keys)) == b'[{"a":"b"}]'
-    b"".join(terms_json(TermsAnswer(keys.offsets, keys.data, made(np.int64, 1), more=False)))
+    b"".join(terms_json(TermsAnswer(keys.offsets, keys.data, column(np.int64, 1), more=False)))
     assert [len(kernel.signatures) for kernel in KERNELS] == compiled

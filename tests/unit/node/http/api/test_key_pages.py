@@ -1,4 +1,4 @@
-"""Pages of series over HTTP, and the client that bulk jobs ask by."""
+"""Key pages over HTTP, and the client of bulk jobs that requests them."""
 
 import asyncio
 import math
@@ -28,11 +28,11 @@ LABELS = [{"__name__": "up", "host": f'a"\\\n{number}é'} for number in range(6)
 QUERY = SeriesQuery('up{a="b"}', TimeRange(1_000, 2_500), 7, (1 << 128) - 1, 500, newest=True)
 
 
-class Paged(FakeQueries):
+class PagedQueries(FakeQueries):
     missing: tuple[int, ...] = ()
 
-    async def key_page(self, ask: KeyPageRequest, scope: QueryScope) -> KeyPageAnswer:
-        await self._begin(ask, scope)
+    async def key_page(self, request: KeyPageRequest, scope: QueryScope) -> KeyPageAnswer:
+        await self._begin(request, scope)
         keys = [encode_part_key(labels) for labels in LABELS]
         offsets = np.cumsum([0, *map(len, keys)])
         return KeyPageAnswer(
@@ -49,54 +49,54 @@ class Paged(FakeQueries):
         )
 
 
-def test_a_page_comes_through_http_as_it_is() -> None:
-    queries = Paged()
+def test_a_page_survives_a_round_trip_over_http() -> None:
+    queries = PagedQueries()
 
-    async def asked() -> None:
+    async def test() -> None:
         async with api_served(queries) as serving:
             source = NodeSeries((NodeAccess(parse_url(serving.bound.url)),))
             page = await asyncio.to_thread(source.page, QUERY)
         assert page.more
-        assert [one.labels for one in page.series] == LABELS
-        assert [one.key for one in page.series] == [(low << 64) + 2**64 - 1 for low in range(6)]
-        assert [(one.start, one.end) for one in page.series] == [(10 * at, 100 * at) for at in range(6)]
-        assert [one.time for one in page.series] == [1, 2, 3, 4, None, None]
-        values = [one.value for one in page.series]
+        assert [series.labels for series in page.series] == LABELS
+        assert [series.key for series in page.series] == [(low << 64) + 2**64 - 1 for low in range(6)]
+        assert [(series.start, series.end) for series in page.series] == [(10 * at, 100 * at) for at in range(6)]
+        assert [series.time for series in page.series] == [1, 2, 3, 4, None, None]
+        values = [series.value for series in page.series]
         assert values[0] == 0.1
         assert values[1] is not None
         assert math.isnan(values[1])
         assert values[2:] == [math.inf, -math.inf, None, None]
 
-    in_loop(asked())
-    (ask,) = queries.requests
-    assert isinstance(ask, KeyPageRequest)
-    assert (ask.within, ask.limit, ask.newest) == (TimeRange(1_000, 2_500), 500, True)
-    assert (ask.first, ask.last) == ((0, 7), (2**64 - 1, 2**64 - 1))
+    in_loop(test())
+    (request,) = queries.asked
+    assert isinstance(request, KeyPageRequest)
+    assert (request.within, request.limit, request.newest) == (TimeRange(1_000, 2_500), 500, True)
+    assert (request.first, request.last) == ((0, 7), (2**64 - 1, 2**64 - 1))
 
 
 def test_an_answer_with_a_warning_is_not_used() -> None:
-    async def asked() -> None:
-        async with api_served(Paged(warnings=("shard 1 is replaying",))) as serving:
+    async def test() -> None:
+        async with api_served(PagedQueries(warnings=("shard 1 is replaying",))) as serving:
             source = NodeSeries((NodeAccess(parse_url(serving.bound.url)),))
             with pytest.raises(AnswerIncomplete, match="shard 1 is replaying"):
                 await asyncio.to_thread(source.page, QUERY)
 
-    in_loop(asked())
+    in_loop(test())
 
 
 def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
-    one, other = Paged(), Paged()
-    one.missing, other.missing = (1, 2), (0, 2)
+    first_queries, second_queries = PagedQueries(), PagedQueries()
+    first_queries.missing, second_queries.missing = (1, 2), (0, 2)
 
-    async def asked() -> None:
-        async with api_served(one) as first, api_served(other) as second:
+    async def test() -> None:
+        async with api_served(first_queries) as first, api_served(second_queries) as second:
             source = NodeSeries(tuple(NodeAccess(parse_url(served.bound.url)) for served in (first, second)))
             with pytest.raises(AnswerIncomplete, match="serves the partitions 2"):
                 await asyncio.to_thread(source.page, QUERY)
-            other.missing = (0,)
+            second_queries.missing = (0,)
             assert len((await asyncio.to_thread(source.page, QUERY)).series) == len(LABELS)
 
-    in_loop(asked())
+    in_loop(test())
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
         ("end=3", 'no "match[]" is given'),
     ],
 )
-def test_what_is_wrong_with_a_request_is_named(parameters: str, fault: str) -> None:
-    def ask(url: str) -> None:
+def test_an_invalid_request_gets_an_error_that_names_the_parameter(parameters: str, fault: str) -> None:
+    def send(url: str) -> None:
         with closing(NodeClient(parse_url(url))) as client:
             client._request(f"/api/v1/strandline/series?{parameters}", [])
 
-    async def asked() -> None:
-        async with api_served(Paged()) as serving:
+    async def test() -> None:
+        async with api_served(PagedQueries()) as serving:
             with pytest.raises(QuestionWrong) as caught:
-                await asyncio.to_thread(ask, serving.bound.url)
+                await asyncio.to_thread(send, serving.bound.url)
         assert fault in str(caught.value)
 
-    in_loop(asked())
+    in_loop(test())

@@ -1,4 +1,4 @@
-"""Names of labels in paths."""
+"""Label names in paths."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
         ("U__http__status_3a_", "http_status:"),
         ("U___1F600_", "😀"),
         ("U__", "U__"),
-        # Not escaped, or wrongly: a name as it stands.
+        # Not escaped, or escaped incorrectly: the name is used literally.
         ("U_a", "U_a"),
         ("U__a_b", "U__a_b"),
         ("U__a_zz_b", "U__a_zz_b"),
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.unit
 )
 def test_names_are_read_as_prometheus_escapes_them(written: str, expected: str) -> None:
     if written == "U__":
-        # Escaped, and nothing: no name.
+        # An escaped empty name is invalid.
         with pytest.raises(BadParameter, match="from 1 to"):
             label_name_of(written)
         return
@@ -40,12 +40,12 @@ def test_names_are_read_as_prometheus_escapes_them(written: str, expected: str) 
 
 
 def escaped(name: str) -> str:
-    """By the rule: letters and digits as they are, an underscore doubled, anything else by its number."""
-    plain = [
+    """By the rule: letters and digits unchanged, an underscore doubled, other characters by their code point."""
+    parts = [
         "__" if letter == "_" else letter if letter.isascii() and letter.isalnum() else f"_{ord(letter):x}_"
         for letter in name
     ]
-    return "U__" + "".join(plain)
+    return "U__" + "".join(parts)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=10))
@@ -54,6 +54,6 @@ def test_any_name_survives_escaping(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 40_000, "\udc80"])
-def test_what_can_be_no_name_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(BadParameter):
         label_name_of(name)

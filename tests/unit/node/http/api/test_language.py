@@ -11,7 +11,7 @@ from support.http_servers import api_served, in_loop
 pytestmark = pytest.mark.unit
 
 
-def ask(path: str, query: str, *, post: bool = False) -> tuple[int, Any]:
+def send(path: str, query: str, *, post: bool = False) -> tuple[int, Any]:
     async def test() -> tuple[int, Any]:
         async with api_served(FakeQueries()) as serving:
             if post:
@@ -25,7 +25,7 @@ def ask(path: str, query: str, *, post: bool = False) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("post", [False, True])
 def test_a_query_is_formatted(*, post: bool) -> None:
-    assert ask("format_query", "sum  by(b,a)(rate( x [5m] ))", post=post) == (
+    assert send("format_query", "sum  by(b,a)(rate( x [5m] ))", post=post) == (
         200,
         {"status": "success", "data": "sum by (b, a) (rate(x[5m]))"},
     )
@@ -33,22 +33,22 @@ def test_a_query_is_formatted(*, post: bool) -> None:
 
 @pytest.mark.parametrize("post", [False, True])
 def test_a_query_has_a_tree(*, post: bool) -> None:
-    status, told = ask("parse_query", "-up", post=post)
-    assert (status, told["data"]["type"], told["data"]["expr"]["type"]) == (200, "unaryExpr", "vectorSelector")
+    status, body = send("parse_query", "-up", post=post)
+    assert (status, body["data"]["type"], body["data"]["expr"]["type"]) == (200, "unaryExpr", "vectorSelector")
 
 
-def test_a_long_query_is_read_as_well() -> None:
-    assert ask("format_query", "up" + " " * 3000) == (200, {"status": "success", "data": "up"})
+def test_a_long_query_may_be_posted() -> None:
+    assert send("format_query", "up" + " " * 3000) == (200, {"status": "success", "data": "up"})
 
 
 @pytest.mark.parametrize("path", ["format_query", "parse_query"])
 def test_a_query_that_does_not_parse_is_bad_data(path: str) -> None:
     for query in ("sum(", "", "x" * 70_000):
-        status, told = ask(path, query, post=True)
-        assert (status, told["errorType"]) == (400, "bad_data")
-        assert told["error"].startswith('invalid parameter "query": ')
+        status, body = send(path, query, post=True)
+        assert (status, body["errorType"]) == (400, "bad_data")
+        assert body["error"].startswith('invalid parameter "query": ')
 
 
 def test_bytes_that_are_not_utf8_are_shown_as_such() -> None:
-    assert ask("parse_query", r'"\xff"')[1]["data"] == {"type": "stringLiteral", "val": "\ufffd"}
-    assert ask("format_query", r'"\xff"')[0] == 200
+    assert send("parse_query", r'"\xff"')[1]["data"] == {"type": "stringLiteral", "val": "\ufffd"}
+    assert send("format_query", r'"\xff"')[0] == 200

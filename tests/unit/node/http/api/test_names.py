@@ -43,11 +43,11 @@ def post(queries: FakeQueries, path: str, form: list[tuple[str, str]]) -> Reply:
 
 
 def data_of(reply: Reply) -> Any:
-    told = orjson.loads(reply.body)
-    assert (reply.status, told["status"]) == (200, "success")
+    body = orjson.loads(reply.body)
+    assert (reply.status, body["status"]) == (200, "success")
     assert reply.headers["Content-Type"] == "application/json"
-    assert "warnings" not in told
-    return told["data"]
+    assert "warnings" not in body
+    return body["data"]
 
 
 def test_series_are_listed_with_their_labels_in_order() -> None:
@@ -56,7 +56,7 @@ def test_series_are_listed_with_their_labels_in_order() -> None:
     assert reply.body.startswith('{"status":"success","data":[{"Größe":"é😀","__name__":"up","job":"b"}'.encode())
 
 
-def test_series_may_be_asked_for_by_a_form() -> None:
+def test_series_may_be_requested_by_a_form() -> None:
     assert data_of(post(FakeQueries(SERIES), "/api/v1/series", [("match[]", "down")])) == [C]
 
 
@@ -122,12 +122,12 @@ def test_a_name_that_is_no_utf8_is_refused() -> None:
 @pytest.mark.parametrize(
     "path", ["/api/v1/series?match[]={__name__!=''}", "/api/v1/labels?", "/api/v1/label/job/values?"]
 )
-def test_a_list_that_is_cut_off_says_so(path: str) -> None:
-    whole = orjson.loads(get(FakeQueries(SERIES), path).body)
-    cut = orjson.loads(get(FakeQueries(SERIES), f"{path}&limit=1").body)
-    assert cut["data"] == whole["data"][:1]
-    assert "warnings" not in whole
-    assert cut["warnings"] == ["results truncated due to limit: there are more than the 1 that are listed"]
+def test_a_truncated_list_has_a_warning(path: str) -> None:
+    complete = orjson.loads(get(FakeQueries(SERIES), path).body)
+    truncated = orjson.loads(get(FakeQueries(SERIES), f"{path}&limit=1").body)
+    assert truncated["data"] == complete["data"][:1]
+    assert "warnings" not in complete
+    assert truncated["warnings"] == ["results truncated due to limit: there are more than the 1 that are listed"]
 
 
 def test_no_list_is_longer_than_the_settings_allow() -> None:
@@ -149,9 +149,9 @@ def test_warnings_are_passed_on_each_once() -> None:
 def test_invalid_parameters_are_bad_data_without_a_request_to_shards(path: str) -> None:
     queries = FakeQueries(SERIES)
     reply = get(queries, path)
-    told = orjson.loads(reply.body)
-    assert (reply.status, told["status"], told["errorType"]) == (400, "error", "bad_data")
-    assert queries.requests == []
+    body = orjson.loads(reply.body)
+    assert (reply.status, body["status"], body["errorType"]) == (400, "error", "bad_data")
+    assert queries.asked == []
 
 
 @pytest.mark.parametrize(
@@ -167,27 +167,27 @@ def test_invalid_parameters_are_bad_data_without_a_request_to_shards(path: str) 
 )
 def test_failures_of_queries_have_prometheus_status_codes(failure: Exception, status: int, kind: str) -> None:
     reply = get(FakeQueries(failure=failure), "/api/v1/labels")
-    told = orjson.loads(reply.body)
-    assert (reply.status, told["errorType"], told["error"]) == (status, kind, str(failure))
+    body = orjson.loads(reply.body)
+    assert (reply.status, body["errorType"], body["error"]) == (status, kind, str(failure))
 
 
-def test_a_large_answer_is_compressed_for_who_takes_that() -> None:
-    many = [({"__name__": "up", "n": str(number)}, []) for number in range(1000)]
-    queries = FakeQueries(many)
+def test_a_large_answer_is_compressed_for_clients_that_accept_it() -> None:
+    series = [({"__name__": "up", "n": str(number)}, []) for number in range(1000)]
+    queries = FakeQueries(series)
 
     async def test() -> tuple[Reply, Reply]:
         async with api_served(queries) as serving:
             serving.client._auto_decompress = False
-            packed = await serving.get("/api/v1/series?match[]=up", headers={"Accept-Encoding": "gzip, deflate"})
-            plain = await serving.get("/api/v1/series?match[]=up", headers={"Accept-Encoding": "gzip;q=0"})
-            return packed, plain
+            compressed = await serving.get("/api/v1/series?match[]=up", headers={"Accept-Encoding": "gzip, deflate"})
+            uncompressed = await serving.get("/api/v1/series?match[]=up", headers={"Accept-Encoding": "gzip;q=0"})
+            return compressed, uncompressed
 
-    packed, plain = in_loop(test())
-    assert packed.headers["Content-Encoding"] == "gzip"
-    assert "Content-Encoding" not in plain.headers
-    assert gzip.decompress(packed.body) == plain.body
-    assert len(packed.body) < len(plain.body) / 3
-    assert packed.headers["Vary"] == "Accept-Encoding"
+    compressed, uncompressed = in_loop(test())
+    assert compressed.headers["Content-Encoding"] == "gzip"
+    assert "Content-Encoding" not in uncompressed.headers
+    assert gzip.decompress(compressed.body) == uncompressed.body
+    assert len(compressed.body) < len(uncompressed.body) / 3
+    assert compressed.headers["Vary"] == "Accept-Encoding"
 
 
 def test_a_small_answer_is_not_compressed() -> None:
@@ -197,15 +197,17 @@ def test_a_small_answer_is_not_compressed() -> None:
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 def test_an_answer_of_several_blocks_is_complete(encoding: str) -> None:
-    many = [({"__name__": "up", "n": f"{number:06}", "long": "x" * 5000}, []) for number in range(700)]
-    reply = get(FakeQueries(many, warnings=("w",)), "/api/v1/series?match[]=up", headers={"Accept-Encoding": encoding})
+    series = [({"__name__": "up", "n": f"{number:06}", "long": "x" * 5000}, []) for number in range(700)]
+    reply = get(
+        FakeQueries(series, warnings=("w",)), "/api/v1/series?match[]=up", headers={"Accept-Encoding": encoding}
+    )
     assert reply.headers["Transfer-Encoding"] == "chunked"
-    told = orjson.loads(reply.body)
-    assert told["data"] == [labels for labels, _ in many]
-    assert told["warnings"] == ["w"]
+    body = orjson.loads(reply.body)
+    assert body["data"] == [labels for labels, _ in series]
+    assert body["warnings"] == ["w"]
 
 
-def test_the_work_is_given_up_when_the_client_goes_away() -> None:
+def test_a_query_is_cancelled_when_its_client_disconnects() -> None:
     queries = FakeQueries(SERIES, held=True)
 
     async def test() -> None:
@@ -220,23 +222,23 @@ def test_the_work_is_given_up_when_the_client_goes_away() -> None:
     in_loop(test())
 
 
-def test_a_query_ends_at_the_time_that_its_client_wants() -> None:
+def test_a_query_ends_at_its_clients_timeout() -> None:
     reply = get(FakeQueries(SERIES, held=True), "/api/v1/labels?timeout=20ms")
-    told = orjson.loads(reply.body)
-    assert (reply.status, told["errorType"]) == (503, "timeout")
-    assert "took longer than 0.02 s" in told["error"]
-    assert "timeout= of the request" in told["error"], "it is the client who can change that"
+    body = orjson.loads(reply.body)
+    assert (reply.status, body["errorType"]) == (503, "timeout")
+    assert "took longer than 0.02 s" in body["error"]
+    assert "timeout= of the request" in body["error"], "the client can change that"
 
 
-@pytest.mark.parametrize("written", ["", "?timeout=1h"])
-def test_a_query_that_takes_longer_than_the_settings_allow_names_the_setting(written: str) -> None:
+@pytest.mark.parametrize("parameters", ["", "?timeout=1h"])
+def test_a_query_that_takes_longer_than_the_settings_allow_names_the_setting(parameters: str) -> None:
     settings = QuerySettings.model_validate({"timeout": "100ms"})
-    reply = get(FakeQueries(SERIES, held=True), f"/api/v1/labels{written}", settings)
+    reply = get(FakeQueries(SERIES, held=True), f"/api/v1/labels{parameters}", settings)
     assert "raise query.timeout" in orjson.loads(reply.body)["error"]
 
 
-def test_a_client_can_not_have_more_time_than_the_settings_give() -> None:
+def test_a_clients_timeout_can_not_exceed_the_setting() -> None:
     queries, settings = FakeQueries(SERIES), QuerySettings.model_validate({"timeout": "7s"})
-    for written in ("", "?timeout=3", "?timeout=1h"):
-        get(queries, f"/api/v1/labels{written}", settings)
+    for parameters in ("", "?timeout=3", "?timeout=1h"):
+        get(queries, f"/api/v1/labels{parameters}", settings)
     assert queries.timeouts == [7, 3, 7]

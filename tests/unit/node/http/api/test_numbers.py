@@ -1,4 +1,4 @@
-"""Numbers in JSON, as Prometheus writes them."""
+"""Numbers in JSON, in the format of Prometheus."""
 
 import math
 import struct
@@ -26,7 +26,7 @@ def time_written(milliseconds: int) -> str:
     return out[: write_time(milliseconds, out, 0)].tobytes().decode()
 
 
-# By Go's rule for the format f with the fewest digits; e below 1e-6 and from 1e21 on, with two digits of exponent.
+# Go's format 'f' with the fewest digits, and 'e' below 1e-6 and from 1e21 on, with two digits of exponent.
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -44,7 +44,7 @@ def time_written(milliseconds: int) -> str:
         (1e15 + 0.5, "1000000000000000.5"),
         (2.0**53, "9007199254740992"),
         (2.0**53 + 2, "9007199254740994"),
-        # Fewer digits than the whole number has are read back as the same.
+        # Fewer digits than the integer has are enough to read it back.
         (2.0**63, "9223372036854776000"),
         (1e20, "100000000000000000000"),
         (123456789012345680000.0, "123456789012345680000"),
@@ -66,12 +66,12 @@ def time_written(milliseconds: int) -> str:
         (-math.nan, "NaN"),
     ],
 )
-def test_values_are_written_as_go_writes_them(value: float, expected: str) -> None:
+def test_values_are_formatted_as_in_go(value: float, expected: str) -> None:
     assert written(value) == expected
 
 
 def shortest(value: float) -> str:
-    """The same by Python's own conversion, which gives the fewest digits, too."""
+    """The same by Python's own conversion, which also gives the fewest digits."""
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     text = "".join(map(str, digits)).lstrip("0") or "0"
     minus = "-" if sign else ""
@@ -80,8 +80,8 @@ def shortest(value: float) -> str:
         text = text.rstrip("0")
         point = f"{text[0]}.{text[1:]}" if len(text) > 1 else text
         return f"{minus}{point}e{'-' if power < 0 else '+'}{abs(power):02d}"
-    plain = format(abs(Decimal(repr(value))), "f")
-    return minus + (plain.rstrip("0").rstrip(".") if "." in plain else plain)
+    text = format(abs(Decimal(repr(value))), "f")
+    return minus + (text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -100,7 +100,7 @@ def test_any_bits_are_written(bits: int) -> None:
 
 
 @given(st.integers(-1074, 1023), st.integers(-2, 2))
-def test_values_about_powers_of_two_have_neighbours_at_two_distances(power: int, steps: int) -> None:
+def test_values_around_powers_of_two_have_the_fewest_digits(power: int, steps: int) -> None:
     value = np.float64(2.0**power)
     for _ in range(abs(steps)):
         value = np.nextafter(value, np.inf if steps > 0 else 0)
@@ -109,7 +109,7 @@ def test_values_about_powers_of_two_have_neighbours_at_two_distances(power: int,
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(0, 6))
-def test_values_with_a_few_decimals_keep_them(number: int, decimals: int) -> None:
+def test_values_with_few_decimals_keep_them(number: int, decimals: int) -> None:
     value = float(Decimal(number).scaleb(-decimals))
     assert Decimal(written(value)) == Decimal(number).scaleb(-decimals)
 

@@ -1,4 +1,4 @@
-"""`/api/v1/status/...` and what is always empty."""
+"""`/api/v1/status/...`, and the paths whose answers are always empty."""
 
 from typing import Any
 
@@ -33,9 +33,9 @@ def get(path: str, queries: FakeQueries | None = None) -> Reply:
 
 
 def data_of(reply: Reply) -> Any:
-    told = orjson.loads(reply.body)
-    assert (reply.status, told["status"]) == (200, "success")
-    return told["data"]
+    body = orjson.loads(reply.body)
+    assert (reply.status, body["status"]) == (200, "success")
+    return body["data"]
 
 
 def named(*pairs: tuple[str, int]) -> list[dict[str, object]]:
@@ -64,23 +64,23 @@ def test_figures_that_are_estimates_are_marked() -> None:
     assert "label_09 and 2 more are estimates" in labels
 
 
-def test_tops_have_as_many_entries_as_are_asked_for() -> None:
-    found = data_of(get("status/tsdb?limit=1"))
-    assert found["seriesCountByMetricName"] == named(("up", 2))
-    assert found["labelValueCountByLabelName"] == named(("__name__", 2))
+def test_tops_have_the_requested_number_of_entries() -> None:
+    data = data_of(get("status/tsdb?limit=1"))
+    assert data["seriesCountByMetricName"] == named(("up", 2))
+    assert data["labelValueCountByLabelName"] == named(("__name__", 2))
 
 
 def test_ten_entries_are_the_default_and_selectors_and_times_are_passed_on() -> None:
     queries = FakeQueries(SERIES)
     get("status/tsdb", queries)
     get("status/tsdb?start=1&end=2&match[]=up&limit=3", queries)
-    first, second = [ask for ask in queries.requests if isinstance(ask, CardinalityRequest)]
+    first, second = [request for request in queries.asked if isinstance(request, CardinalityRequest)]
     assert first == CardinalityRequest((), None, 10)
     assert (second.within, second.limit, str(second.selectors[0][0])) == (TimeRange(1000, 2000), 3, '__name__="up"')
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "x"])
-def test_a_limit_of_nothing_is_refused(limit: str) -> None:
+def test_a_limit_of_zero_is_refused(limit: str) -> None:
     assert get(f"status/tsdb?limit={limit}").status == 400
 
 
@@ -90,31 +90,31 @@ def test_an_index_without_series_has_the_times_of_prometheus() -> None:
     }  # fmt: skip
 
 
-def test_warnings_go_with_cardinality() -> None:
+def test_cardinality_has_warnings() -> None:
     assert orjson.loads(get("status/tsdb", FakeQueries(SERIES, warnings=("w",))).body)["warnings"] == ["w"]
 
 
 def test_build_info_has_the_version_that_grafana_needs() -> None:
-    found = data_of(get("status/buildinfo"))
-    assert found["version"].startswith("3.")
-    assert found["revision"].startswith("strandline-")
+    data = data_of(get("status/buildinfo"))
+    assert data["version"].startswith("3.")
+    assert data["revision"].startswith("strandline-")
 
 
 def test_runtime_info_has_the_start_time() -> None:
     assert data_of(get("status/runtimeinfo"))["startTime"] == "1970-01-01T00:00:01.500Z"
 
 
-def test_data_that_is_not_stored_is_empty() -> None:
+def test_apis_without_stored_data_return_empty_lists() -> None:
     assert data_of(get("metadata?limit=1")) == {}
     assert data_of(get("query_exemplars?query=up&start=0&end=1")) == []
-    # Grafana gives these times in milliseconds.
+    # Grafana sends these times in milliseconds.
     assert data_of(get("query_exemplars?query=rate(x[5m])&start=1794911400000&end=1794916800000")) == []
     assert data_of(get("rules?type=alert")) == {"groups": []}
     assert data_of(get("alerts")) == {"alerts": []}
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("path", "words"),
     [
         ("metadata?limit=many", '"limit" is not a non-negative integer'),
         ("metadata?limit_per_metric=-1", '"limit_per_metric" is not a non-negative integer'),
@@ -125,7 +125,7 @@ def test_data_that_is_not_stored_is_empty() -> None:
         ("rules?match[]={", '"match[]"'),
     ],
 )
-def test_invalid_parameters_of_empty_answers_are_refused(asked: str, words: str) -> None:
-    reply = get(asked)
+def test_invalid_parameters_of_empty_answers_are_refused(path: str, words: str) -> None:
+    reply = get(path)
     assert reply.status == 400
     assert words in orjson.loads(reply.body)["error"]
