@@ -57,14 +57,14 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def _produce(world: LuceneWorld, start: int, values: dict[tuple[str, str, int], float], draw: random.Random) -> None:
-    """A repeated sample has the same value: which of two is used is not tested here."""
+    """A repeated sample has the same value: this test does not check which of two is used."""
     now = world.clock.now_ms()
     for _ in range(SAMPLES // 10):
         drawn = (
             (draw.choice(WORDS.metrics), draw.choice("abcde"), draw.randrange(start, now + 30 * MINUTE, 30_000))
             for _ in range(10)
         )
-        world.produce(*((*one, values.setdefault(one, _value(draw))) for one in drawn))
+        world.produce(*((*sample, values.setdefault(sample, _value(draw))) for sample in drawn))
 
 
 def _value(draw: random.Random) -> float:

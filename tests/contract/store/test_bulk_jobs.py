@@ -51,7 +51,7 @@ def test_rows_are_read_in_order(store: Store, other_store: Store, kind: Kind[Any
     assert kind.read_one(other_store, rows[3]) == rows[3]
 
 
-def test_a_row_is_not_put_over_another(store: Store, kind: Kind[Any]) -> None:
+def test_a_row_is_not_overwritten(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     assert kind.add(store, first)
     assert kind.add(store, first), "the very same is in its place"
@@ -59,7 +59,7 @@ def test_a_row_is_not_put_over_another(store: Store, kind: Kind[Any]) -> None:
     assert list(kind.read(store, first)) == [first]
 
 
-def test_a_row_that_went_on_is_not_put_back_to_its_start(store: Store, kind: Kind[Any]) -> None:
+def test_a_row_that_has_advanced_is_not_reset(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     kind.add(store, first)
     assert kind.replace(store, first, kind.changed(first, "a"))
@@ -67,7 +67,7 @@ def test_a_row_that_went_on_is_not_put_back_to_its_start(store: Store, kind: Kin
     assert kind.read_one(store, first) == kind.changed(first, "a")
 
 
-def test_a_change_is_made_once(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_a_change_is_applied_once(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     kind.add(store, first)
     changed = kind.changed(first, "a")
@@ -78,7 +78,7 @@ def test_a_change_is_made_once(store: Store, other_store: Store, kind: Kind[Any]
     assert kind.replace(other_store, changed, kind.changed(changed, "b"))
 
 
-def test_a_removed_row_is_gone_and_its_place_free(store: Store, kind: Kind[Any]) -> None:
+def test_a_removed_row_is_deleted_and_can_be_added_again(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     beside = kind.beside(first, 6)
     kind.add(store, first)
@@ -97,7 +97,7 @@ def test_a_row_is_replaced_only_by_one_with_the_same_key(store: Store, kind: Kin
         kind.replace(store, first, kind.beside(kind.changed(first, "a"), 6))
 
 
-def test_of_changes_that_are_made_at_once_exactly_one_is(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_exactly_one_of_concurrent_changes_succeeds(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     for number in range(5):
         row = kind.beside(first, number)
@@ -108,7 +108,7 @@ def test_of_changes_that_are_made_at_once_exactly_one_is(store: Store, other_sto
         assert kind.read_one(store, row) == changes[won.index(True)]
 
 
-def test_of_rows_added_concurrently_exactly_one_is_stored(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_exactly_one_of_concurrently_added_rows_is_stored(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     for number in range(5):
         rows = [kind.other(kind.beside(first, number), plan) for plan in range(6)]
@@ -117,7 +117,9 @@ def test_of_rows_added_concurrently_exactly_one_is_stored(store: Store, other_st
         assert kind.read_one(store, rows[0]) == rows[added.index(True)]
 
 
-def test_a_row_that_is_changed_and_removed_at_once_is_either(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_a_row_that_is_concurrently_changed_and_removed_is_one_or_the_other(
+    store: Store, other_store: Store, kind: Kind[Any]
+) -> None:
     first = kind.fresh()
 
     def change(here: Store, row: Any, after: Any) -> bool:
@@ -189,7 +191,7 @@ def test_adding_parts_fails_if_an_existing_one_differs(store: Store, dataset: st
     assert store.bulk_part(dataset, "job-1", 4) == another
 
 
-def test_of_parts_those_are_removed_that_are_as_they_were(store: Store, dataset: str) -> None:
+def test_only_unchanged_parts_are_removed(store: Store, dataset: str) -> None:
     parts = some_parts(dataset, range(10))
     store.add_bulk_parts(parts)
     leased = BulkParts().changed(parts[4], "a")
@@ -198,12 +200,12 @@ def test_of_parts_those_are_removed_that_are_as_they_were(store: Store, dataset:
     assert list(store.bulk_parts(dataset, "job-1")) == [leased]
 
 
-def test_no_parts_are_in_place_and_gone_at_once(store: Store) -> None:
+def test_adding_or_removing_no_parts_succeeds(store: Store) -> None:
     assert store.add_bulk_parts([])
     assert store.remove_bulk_parts([])
 
 
-def test_parts_of_two_jobs_or_one_twice_are_refused(store: Store, dataset: str) -> None:
+def test_parts_of_two_jobs_or_repeated_parts_are_refused(store: Store, dataset: str) -> None:
     part = bulk_part(dataset, 1)
     for call in (store.add_bulk_parts, store.remove_bulk_parts):
         with pytest.raises(ValueError, match="parts of another job"):
@@ -213,14 +215,16 @@ def test_parts_of_two_jobs_or_one_twice_are_refused(store: Store, dataset: str) 
     assert list(store.bulk_parts(dataset, "job-1")) == []
 
 
-def test_parts_of_other_jobs_are_apart(store: Store, dataset: str) -> None:
+def test_parts_of_other_jobs_are_separate(store: Store, dataset: str) -> None:
     part = bulk_part(dataset, 1)
     others = [replace(part, job="job-2"), replace(part, dataset=f"{dataset}-2")]
-    for one in (part, *others):
-        assert store.add_bulk_parts([one])
+    for stored_part in (part, *others):
+        assert store.add_bulk_parts([stored_part])
     assert store.remove_bulk_parts([part])
     assert list(store.bulk_parts(dataset, "job-1")) == []
-    assert [list(store.bulk_parts(one.dataset, one.job)) for one in others] == [[one] for one in others]
+    assert [list(store.bulk_parts(stored_part.dataset, stored_part.job)) for stored_part in others] == [
+        [stored_part] for stored_part in others
+    ]
 
 
 CHANGES_OF_PARTS: dict[str, Callable[[BulkPart], BulkPart]] = {

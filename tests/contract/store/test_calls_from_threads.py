@@ -55,7 +55,7 @@ def test_a_reader_that_stops_half_way_blocks_no_writer(
     assert list(half) == numbered(300)[10:]
 
 
-def test_rows_may_be_read_in_another_thread_than_they_were_asked_for(store: Store, where: SegmentsOf) -> None:
+def test_rows_may_be_read_in_another_thread_than_the_one_that_made_the_call(store: Store, where: SegmentsOf) -> None:
     rows = store.segments(where)
     begun = [next(rows)]
     with ThreadPoolExecutor(1) as thread:
@@ -111,7 +111,7 @@ def test_a_commit_is_visible_completely_or_not_at_all(
     assert [values for values in seen if len(values) != 1] == []
 
 
-def test_of_an_owner_and_its_successor_only_one_writes_at_any_moment(
+def test_only_one_of_owner_and_successor_writes_at_any_moment(
     store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     committed = threading.Semaphore(0)
@@ -130,11 +130,11 @@ def test_of_an_owner_and_its_successor_only_one_writes_at_any_moment(
         for _ in range(5):
             assert committed.acquire(timeout=60)
         taken(other_store, shard)
-        at_the_taking = other_store.manifest(shard)
+        at_takeover = other_store.manifest(shard)
         buckets = writing.result()
-    assert at_the_taking is not None
-    assert [row.bucket for row in at_the_taking.cuts] == list(range(buckets - 1, -1, -1))
-    assert other_store.manifest(shard) == at_the_taking
+    assert at_takeover is not None
+    assert [row.bucket for row in at_takeover.cuts] == list(range(buckets - 1, -1, -1))
+    assert other_store.manifest(shard) == at_takeover
     assert state_of(store, shard).next_part_id == buckets
 
 

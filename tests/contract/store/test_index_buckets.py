@@ -38,7 +38,7 @@ def test_any_rows_are_read_in_order(store: Store, lives: Lives, rows: list[bytes
 def test_hundreds_of_rows_are_read_in_order(
     store: Store, other_store: Store, where: IndexBucketOf, lasting: Lifetime
 ) -> None:
-    # Among them equal ones, and an order that no sorting by content would give.
+    # Some are equal, and no sorting by content would give this order.
     rows = [str(number * 7_919 % 50).encode() for number in range(350)]
     assert store.write_index_bucket(where, rows, lasting) == 350
     assert list(store.index_bucket(where)) == rows
@@ -54,10 +54,10 @@ def test_rows_of_a_megabyte_are_read_byte_for_byte(store: Store, where: IndexBuc
         assert given_row == row, f"row {row[0]} differs"
 
 
-def test_rows_are_taken_as_they_are_made(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
+def test_rows_are_written_as_they_are_encoded(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     def encode() -> Iterator[bytes]:
         for number in range(30):
-            # Whoever makes rows may use the store meanwhile.
+            # The caller may use the store while it encodes rows.
             assert list(store.index_bucket(IndexBucketOf(where.shard, 1, "attempt-1"))) == []
             store.write_index_bucket(IndexBucketOf(where.shard, 2, "attempt-1"), [b"aside"], lasting)
             yield bytes([number])
@@ -66,7 +66,9 @@ def test_rows_are_taken_as_they_are_made(store: Store, where: IndexBucketOf, las
     assert list(store.index_bucket(where)) == [bytes([number]) for number in range(30)]
 
 
-def test_a_failure_while_rows_are_made_is_the_callers(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
+def test_an_error_while_rows_are_encoded_is_raised_to_the_caller(
+    store: Store, where: IndexBucketOf, lasting: Lifetime
+) -> None:
     def encode() -> Iterator[bytes]:
         yield b"one"
         raise ZeroDivisionError

@@ -35,7 +35,7 @@ def test_writing_no_segments_writes_none(store: Store, where: SegmentsOf, lastin
 def test_segments_are_read_in_the_order_of_first_series_and_number(
     store: Store, other_store: Store, where: SegmentsOf, lasting: Lifetime
 ) -> None:
-    # Bytes from 0x80 on would be negative to whoever compares them as signed numbers.
+    # Bytes from 0x80 on would be negative if compared as signed numbers.
     firsts = [
         series_key(0),
         series_key(0, 0, 2**64 - 1),

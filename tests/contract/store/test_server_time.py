@@ -10,7 +10,7 @@ from support.store_contract import PRESENT
 pytestmark = pytest.mark.contract
 
 
-def test_a_server_tells_its_own_time_whatever_the_client_takes_for_the_present(store: Store) -> None:
+def test_a_server_returns_its_own_time_whatever_the_clients_present(store: Store) -> None:
     time = store.server_time()
     if isinstance(store, SqliteStore):
         assert time is None

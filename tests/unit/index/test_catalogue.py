@@ -139,7 +139,7 @@ def test_purged_keys_are_not_listed_while_their_documents_still_exist(shard: Sha
     shard.cut()
     for _ in range(POLICY.kept_buckets + 1):
         shard.samples("b1")
-        # The store is away: nothing is said to be stored.
+        # The store is unavailable: no bucket is reported as stored.
         shard.index.cut()
     assert shard.index.has_purged_documents()
     assert shard.found("up") == ["b1"]
@@ -148,7 +148,7 @@ def test_purged_keys_are_not_listed_while_their_documents_still_exist(shard: Sha
 
 
 @pytest.mark.parametrize("selector", ['{name="a1"}', '{name="b1"}', '{name="a3"}', '{name="none"}', '{zone="b"}'])
-def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None:
+def test_few_keys_are_those_that_existed(shard: Shard, selector: str) -> None:
     shard.samples("a1", "b1")  # at 100.5
     shard.cut()
     shard.samples("b1", "b2")  # at 101.5

@@ -56,6 +56,6 @@ def test_a_full_disk_is_named_also_where_it_closed_the_writer_in_another_thread(
     assert not isinstance(error, Retryable), "and this one may not go on: a part of a batch may be in the index"
 
 
-def test_other_failures_stay_what_they_are() -> None:
+def test_other_errors_are_not_translated() -> None:
     assert isinstance(_translate(Thrown(CLOSED, "this IndexWriter is closed"), FOLDER), IndexClosed)
     assert isinstance(_translate(Thrown("java.io.IOException", "Input/output error"), FOLDER), LuceneFailed)

@@ -32,7 +32,7 @@ def by_labels(labels: dict[str, str]) -> list[tuple[bytes, bytes]]:
 @given(st.lists(LABELS, max_size=40))
 @example([{"a": "x", "b": "y"}, {"a": "x"}, {}, {"a": "x\0"}, {"a": "x"}])
 @example([{"a": "abcdefgh" * 3 + end} for end in ("", "\0", "a", "b", "\0\0", "abcdefgh")])
-def test_keys_stand_as_their_labels_compare(some: list[dict[str, str]]) -> None:
+def test_keys_are_in_the_order_of_their_labels(some: list[dict[str, str]]) -> None:
     keys = key_bytes([encode_part_key(labels) for labels in some])
     order = label_order(keys).tolist()
     assert sorted(order) == list(range(len(some)))
@@ -47,7 +47,7 @@ def test_many_keys_with_a_long_common_beginning_are_sorted() -> None:
     assert numbers[label_order(keys)].tolist() == list(range(5_000))
 
 
-def test_keys_are_taken_in_the_order_of_their_places() -> None:
+def test_keys_are_taken_in_the_order_of_their_positions() -> None:
     keys = take_keys(key_bytes([b"a", b"", b"ccc", b"dd"]), np.array([3, 1, 0, 3]))
     assert [keys.key(place) for place in range(len(keys))] == [b"dd", b"", b"a", b"dd"]
     assert len(take_keys(keys, np.empty(0, dtype=np.int64))) == 0

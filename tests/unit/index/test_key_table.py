@@ -13,7 +13,7 @@ def columns(keys: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([low for low, _ in keys], dtype=np.uint64), np.array([high for _, high in keys], dtype=np.uint64)
 
 
-# Few low words, so that keys share runs of slots, also around the end of the table; few high words tell them apart.
+# Few low words, so that keys share runs of slots, also around the end of the table; few high words distinguish them.
 KEYS = st.lists(
     st.tuples(st.sampled_from([0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1]), st.integers(0, 6)), min_size=1, max_size=12
 )
@@ -64,9 +64,9 @@ class TableBesideADict(RuleBasedStateMachine):
     @invariant()
     def every_key_is_found_and_no_other(self) -> None:
         assert len(self.table) == len(self.model)
-        asked = [(low, high) for low in (0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1) for high in range(7)]
-        found = self.table.find(*columns(asked)).tolist()
-        assert found == [self.model.get(key, MISSING) for key in asked]
+        sought = [(low, high) for low in (0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1) for high in range(7)]
+        found = self.table.find(*columns(sought)).tolist()
+        assert found == [self.model.get(key, MISSING) for key in sought]
         low, high, rows = self.table.dump()
         assert dict(zip(zip(low.tolist(), high.tolist(), strict=True), rows.tolist(), strict=True)) == self.model
 

@@ -71,13 +71,13 @@ def assert_holds(columns: PartColumns, expected: PartRows) -> None:
 
 
 def open_files() -> int:
-    """How often this process has files of memories open: each memory has its own, and so has what is mapped of it."""
+    """The number of memory files that this process has open, including one for each mapping."""
     gc.collect()
     count = 0
-    for one in Path("/proc/self/fd").iterdir():
-        # Some are gone when they are looked at, at least that of the folder itself.
+    for descriptor in Path("/proc/self/fd").iterdir():
+        # Some are closed when they are read, at least that of the folder itself.
         with suppress(FileNotFoundError):
-            count += "strandline-keys" in str(one.readlink())
+            count += "strandline-keys" in str(descriptor.readlink())
     return count
 
 
@@ -92,7 +92,7 @@ def test_a_memory_has_room_for_what_is_needed_and_all_of_it_is_zero(needed: int)
     assert stored(memory) == Stored(zeros, zeros, zeros)
 
 
-def test_the_columns_lie_one_behind_the_other() -> None:
+def test_the_columns_are_one_after_the_other() -> None:
     memory = PartMemory(3)
     memory.part_id[:3] = [1, 2**31, 2**32 - 1]
     memory.start[:3] = [-5, LIVE, 6]
@@ -137,7 +137,7 @@ def test_arrays_outlive_their_memory_and_its_file_is_closed_with_it() -> None:
     with Path(memory.path).open("rb") as other:
         del memory
         end[1] = 60
-        # Whoever has opened it has it still.
+        # A process that has opened the file can still read it.
         other.seek(-8 * rows, os.SEEK_END)
         assert struct.unpack("<qq", other.read(16)) == (5, 60)
     assert open_files() < had
@@ -149,7 +149,7 @@ def test_arrays_outlive_their_memory_and_its_file_is_closed_with_it() -> None:
 def test_no_files_stay_open_however_often_columns_move() -> None:
     before = open_files()
     columns = PartColumns()
-    one = open_files() - before
+    open_for_columns = open_files() - before
     for turn in range(50):
         memory = columns.memory
         columns.append(rows_from(2000 * turn, 2000))
@@ -157,9 +157,9 @@ def test_no_files_stay_open_however_often_columns_move() -> None:
         assert columns.squeeze() is not None
         assert columns.memory is not memory
     del memory
-    assert open_files() - before == one
+    assert open_files() - before == open_for_columns
     columns.append(rows_from(200_000, columns.memory.rows))
-    assert open_files() - before == one
+    assert open_files() - before == open_for_columns
     del columns
     assert open_files() == before
 
@@ -193,7 +193,7 @@ def test_changes_of_rows_are_in_the_file_at_once() -> None:
     assert stored(columns.memory) == Stored([5, 6, 7], [-51, -1000, -71], [57, LIVE, ABSENT])
 
 
-def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> None:
+def test_rows_that_a_reader_holds_stay_unchanged_when_the_columns_move() -> None:
     columns = PartColumns(rows_from(0, 2000))
     columns.remove(np.arange(1500))
     held, memory = columns.rows, columns.memory
@@ -203,7 +203,7 @@ def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> No
     columns.rows.end[:] = 5
     assert columns.memory is not memory
     assert_same(held, before)
-    assert stored(memory).part_id == [], "whoever reads it in Java must not take it for that of now"
+    assert stored(memory).part_id == [], "a reader in Java must not take it for the current memory"
 
 
 def test_memory_is_freed_although_java_has_it_mapped() -> None:
@@ -216,7 +216,7 @@ def test_memory_is_freed_although_java_has_it_mapped() -> None:
         held = memory.start
         assert os.fstat(file).st_blocks > 0
         del memory
-        assert held[0] == 7, "whoever has an array keeps it"
+        assert held[0] == 7, "an array keeps its values"
         del held
         assert os.fstat(file).st_blocks == 0
         assert mapped[:8] == bytes(8)

@@ -147,7 +147,7 @@ def test_refreshing_now_waits_for_no_bound(counted: CountingIndex, clock: Manual
     refresh.refresh_now()
     assert refresh.lag() == 0
     refresh.refresh_now()
-    assert counted.refreshes == 2, "what the writer has not told of yet is seen as well"
+    assert counted.refreshes == 2, "a change that the writer has not reported yet is visible as well"
 
 
 class WatchedClock(ManualClock):
@@ -155,12 +155,12 @@ class WatchedClock(ManualClock):
 
     def __init__(self, thread: str) -> None:
         super().__init__()
-        self.asked = threading.Event()
+        self.was_read = threading.Event()
         self._thread = thread
 
     def monotonic(self) -> float:
         if threading.current_thread().name == self._thread:
-            self.asked.set()
+            self.was_read.set()
         return super().monotonic()
 
 
@@ -183,7 +183,7 @@ def test_a_writer_that_waited_for_anothers_refresh_does_not_refresh_again(counte
     writer = threading.Thread(target=lambda: answers.append(refresh.refresh_if_due()), name="writer")
     writer.start()
     # By now the writer has seen a change that is due, which only the other thread's refresh can have shown.
-    assert clock.asked.wait(60)
+    assert clock.was_read.wait(60)
     may_end.set()
     other.join()
     writer.join()

@@ -113,7 +113,7 @@ def test_a_part_that_was_taken_back_is_not_finished_by_its_former_worker(board: 
     assert all_parts(board) == before
 
 
-def test_a_part_whose_lease_is_renewed_is_left_alone(board: BulkBoard, store: Store, clock: ManualClock) -> None:
+def test_a_part_whose_lease_is_renewed_is_not_taken_back(board: BulkBoard, store: Store, clock: ManualClock) -> None:
     held: BulkPart | None = leased(board)
     other = BulkBoard(store, "metrics", clock, POLICY)
     for _ in range(20):
@@ -150,8 +150,8 @@ def test_a_part_that_was_finished_without_an_answer_is_finished_once(
     board: BulkBoard, store: Store, clock: ManualClock
 ) -> None:
     held = leased(board)
-    deaf: Any = MissedAnswers(store)
-    other = BulkBoard(deaf, "metrics", clock, POLICY)
+    store_without_answer: Any = MissedAnswers(store)
+    other = BulkBoard(store_without_answer, "metrics", clock, POLICY)
     with pytest.raises(StoreUnavailable):
         other.finish(held, lambda part: replace(part, outcome="first"))
     assert other.finish(held, lambda part: replace(part, outcome="second"))
@@ -200,7 +200,7 @@ def test_a_renewal_that_takes_long_does_not_make_a_part_safe_for_longer(
 ) -> None:
     part = leased(board)
     keeper = LeaseKeeper(board, [part])
-    assert keeper.remaining_s(part) == 0, "nobody said when it was leased"
+    assert keeper.remaining_s(part) == 0, "the time of its lease is unknown"
     replaced = board.store.replace_bulk_part
 
     def slowly(before: BulkPart, after: BulkPart) -> bool:

@@ -178,7 +178,7 @@ def test_any_split_gives_the_best_series_of_each_group_and_step(aggregator: Aggr
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_equal_values_the_first_by_labels_stay_whatever_the_split(seed: int) -> None:
+def test_of_equal_values_the_first_by_labels_are_kept_in_any_split(seed: int) -> None:
     source = random.Random(seed)  # noqa: S311 - not for secrets
     all_series = vector(*(({"i": f"{i:02}"}, [1.0, NAN]) for i in range(40)))
     for found in all_evaluations(spec_of(Aggregator.TOPK, 2, 3), source, all_series):
@@ -285,7 +285,7 @@ def test_a_variance_that_overflows_is_the_same_in_any_order_and_split(
     ],
 )
 @pytest.mark.parametrize("is_split", [False, True])
-def test_what_is_not_finite_counts_as_in_prometheus(
+def test_values_that_are_not_finite_count_as_in_prometheus(
     aggregator: Aggregator, values: tuple[float | None, ...], answer: float, *, is_split: bool
 ) -> None:
     spec = spec_of(aggregator)
@@ -354,7 +354,7 @@ def test_at_a_single_step_the_best_come_first_group_by_group_and_nan_last() -> N
     ]
 
 
-def test_of_equal_values_those_whose_labels_come_first_stay_and_come_first() -> None:
+def test_of_equal_values_those_whose_labels_come_first_are_kept_and_sorted_first() -> None:
     # Prometheus keeps 01 of the first: a greater value that comes later takes the first one's place in its heap.
     for values, kept in (((1.0, 1.0, 2.0), "2 0"), ((2.0, 1.0, 1.0), "0 1"), ((NAN, NAN, NAN), "0 1")):
         top = aggregate(spec_of(Aggregator.TOPK, 1, 2), column(*values))
@@ -385,7 +385,7 @@ def test_limits_below_1_keep_nothing_and_large_ones_all(limits: list[float]) -> 
     AggregationSpec(Aggregator.TOPK, parameter=np.array(limits)).check()
 
 
-def test_values_are_written_without_exponents() -> None:
+def test_values_are_formatted_without_exponents() -> None:
     written = {
         1.0: "1",
         0.1: "0.1",

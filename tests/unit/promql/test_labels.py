@@ -81,7 +81,7 @@ def test_groups_of_blocks_are_those_of_the_whole() -> None:
     assert len(table) == 500
 
 
-def test_keys_given_out_do_not_change_when_groups_are_added() -> None:
+def test_returned_keys_do_not_change_when_groups_are_added() -> None:
     table = GroupTable.of_whole_keys()
     table.add(made({"a": "1"}))
     before = table.keys

@@ -29,7 +29,7 @@ EXPRESSIONS = 300
 
 def pushed(text: str) -> list[str]:
     """The matchers that are pushed to each selector, in the order of the fragments."""
-    return [", ".join(map(print_matcher, one.pushed)) for one in prepare(text, NOW).fragments]
+    return [", ".join(map(print_matcher, fragment.pushed)) for fragment in prepare(text, NOW).fragments]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def outcome(engine: LocalEngine, prepared: Prepared) -> tuple[Result | str, bool
         for fragment in prepared.fragments:
             fetched[fragment], found = engine.fetch(fragment)
             annotations |= found
-        return evaluate(prepared, fetched, annotations), any(one.pushed for one in prepared.fragments)
+        return evaluate(prepared, fetched, annotations), any(fragment.pushed for fragment in prepared.fragments)
     except EvaluationError as error:
-        return error.message, any(one.pushed for one in prepared.fragments)
+        return error.message, any(fragment.pushed for fragment in prepared.fragments)
 
 
 def listed(result: Result) -> dict[bytes, tuple[list[int], bytes]]:

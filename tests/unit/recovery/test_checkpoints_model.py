@@ -24,7 +24,7 @@ def joined(bucket: int, offset: int, lengths: Iterable[int]) -> list[CutRow]:
 
 
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
-def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
+def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_detected(
     lengths: list[int], data: st.DataObject
 ) -> None:
     cuts = joined(10, 100, lengths)
@@ -73,16 +73,16 @@ def test_any_rows_give_the_progress_of_a_simple_model(
         assert found is None
         return
     assert found is not None
-    buckets = [one for one in cuts if not one.reset]
+    buckets = [cut for cut in cuts if not cut.reset]
     for group in range(groups):
-        holes = [one for one in buckets if written.get((one.bucket, group), True)]
+        holes = [cut for cut in buckets if written.get((cut.bucket, group), True)]
         assert found.checkpoints[group] == (holes[0].start if holes else cuts[-1].end)
         assert found.stored_up_to[group] == (holes[0].bucket - 1 if holes else cuts[-1].bucket)
         assert {bucket for bucket, missing in found.missing.items() if group in missing} == {
-            one.bucket for one in holes
+            cut.bucket for cut in holes
         }
     assert found.lowest == min(found.checkpoints)
-    assert set(found.missing) == {one.bucket for one in buckets}
+    assert set(found.missing) == {cut.bucket for cut in buckets}
 
 
 @given(groups=st.integers(1, 4), lengths=st.lists(st.integers(0, 5), min_size=1, max_size=8), data=st.data())
@@ -91,11 +91,11 @@ def test_rows_that_expire_oldest_first_change_nothing_while_all_groups_have_them
 ) -> None:
     cuts = [beginning(9, 100), *joined(10, 100, lengths)]
     upto = [data.draw(st.integers(9, cuts[-1].bucket)) for _ in range(groups)]
-    rows = [row(one.bucket, group) for one in cuts[1:] for group in range(groups) if one.bucket <= upto[group]]
+    rows = [row(cut.bucket, group) for cut in cuts[1:] for group in range(groups) if cut.bucket <= upto[group]]
     before = known(cuts, rows, groups=groups)
     for expired in range(1, min(upto) - 9 + 1):
         # A group's row was written after its cut, and goes after it.
-        for rows_left in (rows, [one for one in rows if one.bucket >= cuts[expired].bucket]):
+        for rows_left in (rows, [kept for kept in rows if kept.bucket >= cuts[expired].bucket]):
             after = known(cuts[expired:], rows_left, groups=groups)
             assert (after.checkpoints, after.stored_up_to) == (before.checkpoints, before.stored_up_to)
             assert {bucket for bucket, missing in after.missing.items() if missing} == {
@@ -108,14 +108,16 @@ def test_rows_that_expire_oldest_first_change_nothing_while_all_groups_have_them
 
 @dataclass(slots=True)
 class _Model:
-    """What is stored, record by record. It knows nothing of buckets."""
+    """What is stored, record by record. It is independent of buckets."""
 
     begins: int
     ends: int
     stored: set[tuple[int, int]] = field(default_factory=set)
 
     def first_not_stored(self, group: int) -> int:
-        return next((one for one in range(self.begins, self.ends) if (one, group) not in self.stored), self.ends)
+        return next(
+            (offset for offset in range(self.begins, self.ends) if (offset, group) not in self.stored), self.ends
+        )
 
 
 GROUPS = 3
@@ -123,7 +125,7 @@ group_numbers = st.integers(0, GROUPS - 1)
 
 
 class ShardLife(RuleBasedStateMachine):
-    """Cuts, group rows in bucket order, rewinds, resets and expiry, as the design has them."""
+    """Cuts, group rows in bucket order, rewinds, resets and expiry, as designed."""
 
     @initialize(bucket=st.integers(0, 50), offset=st.integers(0, 50))
     def first_start(self, bucket: int, offset: int) -> None:
@@ -136,7 +138,11 @@ class ShardLife(RuleBasedStateMachine):
 
     def _stored_up_to(self, group: int) -> int:
         """The newest bucket up to which the group's flushes went; it writes the next."""
-        written = [bucket for (bucket, one), kept in self.rows.items() if one == group and not kept.superseded]
+        written = [
+            bucket
+            for (bucket, group_of_row), kept in self.rows.items()
+            if group_of_row == group and not kept.superseded
+        ]
         return max([*written, self._begins_with()])
 
     def _begins_with(self) -> int:
@@ -172,7 +178,7 @@ class ShardLife(RuleBasedStateMachine):
             self.model.stored.difference_update((offset, group) for offset in offsets for group in range(GROUPS))
 
     @rule(offset=st.integers(0, 50), later=st.integers(1, 9))
-    def made_again(self, offset: int, later: int) -> None:
+    def topic_recreated(self, offset: int, later: int) -> None:
         bucket = self._newest().bucket + later
         self.cuts[bucket] = beginning(bucket, offset)
         self.model = _Model(offset, offset)
@@ -196,7 +202,7 @@ class ShardLife(RuleBasedStateMachine):
             assert found.checkpoints[group] == self.model.first_not_stored(group)
             assert found.stored_up_to[group] == self._stored_up_to(group)
             assert all(
-                group in found.missing[one.bucket] for one in found.cuts if one.bucket > self._stored_up_to(group)
+                group in found.missing[cut.bucket] for cut in found.cuts if cut.bucket > self._stored_up_to(group)
             )
         assert found.lowest == min(self.model.first_not_stored(group) for group in range(GROUPS))
 

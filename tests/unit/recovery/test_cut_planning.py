@@ -60,7 +60,7 @@ def planned(
 ) -> list[tuple[int, int, int]]:
     ends = LogEnds(0, end, end if high is None else high)
     found = planned_cuts(LAST, ends, present, times, CUTTING, read_to=read_to, max_buckets=max_buckets)
-    return [(one.bucket, one.start, one.end) for one in found]
+    return [(cut.bucket, cut.start, cut.end) for cut in found]
 
 
 def deadline(bucket: int) -> int:
@@ -138,15 +138,15 @@ def test_a_bucket_that_no_record_closes_ends_once_it_is_overdue() -> None:
 
 
 def test_idle_buckets_end_at_the_end_of_the_log_and_are_looked_up_once() -> None:
-    asked: list[int] = []
+    lookups: list[int] = []
 
     def offset_at(time: int) -> int | None:
-        asked.append(time)
+        lookups.append(time)
         return None
 
     found = planned(unread(offset_at), 503, present=deadline(102) + GRACE)
     assert found == [(100, 500, 503), (101, 503, 503), (102, 503, 503)]
-    assert asked == [deadline(100)]
+    assert lookups == [deadline(100)]
 
 
 def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:

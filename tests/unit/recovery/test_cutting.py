@@ -57,7 +57,7 @@ def test_without_a_record_there_is_no_cut() -> None:
     assert place() is None
 
 
-def test_times_at_the_ends_of_all_times_are_compared_rightly() -> None:
+def test_the_lowest_and_highest_times_are_compared_correctly() -> None:
     assert place(-(2**63)) is None
     assert place(2**63 - 1) == 0
     assert place(2**63 - 1, bucket=2**62) is None, "its deadline lies past all times"
@@ -68,7 +68,7 @@ def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -
     assert place(DEADLINE, present=DEADLINE) == 0
 
 
-def test_a_record_ahead_of_the_present_leaves_it_to_the_records_behind_it_to_close_the_bucket() -> None:
+def test_a_record_ahead_of_the_present_leaves_the_bucket_open_for_later_records() -> None:
     """A broker's clock was hours ahead for a while, and another leader has appended records of the bucket since."""
     assert place(DEADLINE + 8 * HOUR, DEADLINE - 5, DEADLINE + 1, present=DEADLINE + 2) == 2
     assert place(DEADLINE + 8 * HOUR, present=DEADLINE + 2) is None
@@ -93,6 +93,6 @@ def test_a_bucket_is_overdue_a_grace_after_its_deadline() -> None:
     assert CUTTING.is_overdue(100, DEADLINE + GRACE)
 
 
-def test_a_bucket_ends_at_the_pinned_end_if_it_was_overdue_when_that_was_asked_for() -> None:
+def test_a_bucket_ends_at_the_pinned_end_if_it_was_overdue_when_the_end_was_requested() -> None:
     assert CUTTING.ends_at(100, PinnedEnd(500, DEADLINE + GRACE))
     assert not CUTTING.ends_at(101, PinnedEnd(500, DEADLINE + GRACE))

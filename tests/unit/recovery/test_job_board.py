@@ -1,4 +1,4 @@
-"""Jobs in a store: transitions that win, and those that come second."""
+"""Jobs in a store: transitions that succeed, and those that lose to another process."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -57,8 +57,8 @@ def test_an_adopted_plan_is_in_the_store(board: JobBoard) -> None:
     assert board.adopt(SHARD, ()) == []
 
 
-def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addition_does_not(board: JobBoard) -> None:
-    """A write does that; it may be a job's last hour."""
+def test_a_start_renews_the_lifetime_of_the_jobs_that_it_keeps_and_an_addition_does_not(board: JobBoard) -> None:
+    """A write renews the lifetime, which may be about to end."""
     board.adopt(SHARD, JOBS)
     board.adopt(SHARD, JOBS)
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
@@ -66,7 +66,7 @@ def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addi
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
 
 
-def test_of_two_workers_one_gets_the_job_and_the_other_none(board: JobBoard) -> None:
+def test_one_of_two_workers_gets_the_job_and_the_other_none(board: JobBoard) -> None:
     board.adopt(SHARD, JOBS)
     seen = board.jobs(SHARD)[0]
     assert board.lease(seen, "w") is not None
@@ -120,7 +120,7 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
     else:
         board.reclaim_lost(SHARD)
     if then in ("leased again", "done by another"):
-        # Even by a worker of the same name: the epoch tells them apart.
+        # Even by a worker of the same name: the epoch distinguishes them.
         again = board.lease(board.jobs(SHARD)[0], "w")
         assert again is not None
         assert then == "leased again" or board.finish(again)
@@ -132,7 +132,7 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
 def test_a_lost_lease_is_reclaimed_and_counted(board: JobBoard, clock: ManualClock) -> None:
     leased(board)
     clock.sleep(1_000)
-    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
+    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED, "the lease was not watched before"
     clock.sleep(119)
     assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED
     clock.sleep(1)
@@ -141,7 +141,7 @@ def test_a_lost_lease_is_reclaimed_and_counted(board: JobBoard, clock: ManualClo
 
 
 @pytest.mark.parametrize("wrong_by", [-3_600_000, 3_600_000])
-def test_46_a_lease_that_is_renewed_is_left_alone_though_the_clocks_of_two_workers_differ(
+def test_46_a_lease_that_is_renewed_is_kept_although_the_clocks_of_two_workers_differ(
     store: Store, clock: ManualClock, board: JobBoard, wrong_by: int
 ) -> None:
     class WrongClock(ManualClock):
@@ -174,7 +174,7 @@ def test_the_lease_of_a_dead_process_is_reclaimed_at_once(store: Store, clock: M
     assert board.reclaim_lost(SHARD)[0].state is JobState.PENDING
 
 
-def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard) -> None:
+def test_a_start_adopts_jobs_that_have_failed_and_stopped_the_plan(board: JobBoard) -> None:
     board.adopt(SHARD, JOBS)
     for number in range(4):
         held = board.lease(board.jobs(SHARD)[0], "w")
@@ -219,7 +219,7 @@ def test_progress_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
 
 
 class MissedAnswers:
-    """A store that changes a job, and whose first answer about that gets lost."""
+    """A store that changes a job, but loses its first answer."""
 
     def __init__(self, store: Store) -> None:
         self._store, self.is_missing = store, True
@@ -240,8 +240,8 @@ def test_a_change_whose_response_was_lost_is_recognised(
     store: Store, clock: ManualClock, change: Callable[[JobBoard, Job], object]
 ) -> None:
     held = leased(JobBoard(store, clock, POLICY))
-    deaf: Any = MissedAnswers(store)
-    board = JobBoard(deaf, clock, POLICY)
+    store_without_answer: Any = MissedAnswers(store)
+    board = JobBoard(store_without_answer, clock, POLICY)
     clock.sleep(20)
     with pytest.raises(StoreUnavailable):
         change(board, held)

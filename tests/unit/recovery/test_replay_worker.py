@@ -25,7 +25,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.store.close()
 
 
-def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_leaves(bench: Bench) -> None:
+def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_exits(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3), job(1, 1))
     runs = Runs()
     bench.worker(runs, wave_records=20).run_until_done()
@@ -37,7 +37,7 @@ def test_a_runner_is_given_leased_jobs_under_their_new_epochs(bench: Bench) -> N
     bench.plan(job(0, 1), replace(job(0, 2), epoch=4))
     given: list[Job] = []
     bench.worker(Runs(lambda jobs, _: given.extend(jobs))).step()
-    assert [(one.state, one.worker, one.epoch) for one in given] == [
+    assert [(job.state, job.worker, job.epoch) for job in given] == [
         (JobState.LEASED, "w", 1),
         (JobState.LEASED, "w", 5),
     ]
@@ -80,7 +80,7 @@ def test_a_wave_has_at_most_max_jobs(bench: Bench) -> None:
     assert list(map(len, runs.runs)) == [2, 2, 1]
 
 
-def test_a_job_whose_lease_was_lost_meanwhile_is_not_marked_as_done(bench: Bench) -> None:
+def test_a_job_whose_lease_was_lost_in_the_meantime_is_not_marked_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
     def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
@@ -136,7 +136,7 @@ def test_leases_are_renewed_while_a_run_lasts(bench: Bench) -> None:
     def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         bench.clock.sleep(20)
         assert seen.wait(timeout=60)
-        assert all(one.leased_until == first_end + 20_000 for one in bench.store.jobs(SHARDS[0]))
+        assert all(job.leased_until == first_end + 20_000 for job in bench.store.jobs(SHARDS[0]))
 
     bench.worker(Runs(meanwhile), store=Watched()).step()
     assert bench.states() == {1: JobState.DONE, 2: JobState.DONE}
@@ -195,7 +195,7 @@ def test_a_lease_whose_renewal_failed_is_kept_as_long_as_no_other_worker_has_it(
     assert bench.job(1) == held
 
 
-def test_a_worker_that_is_to_stop_gives_back_what_it_has_not_done(bench: Bench) -> None:
+def test_a_worker_that_is_to_stop_releases_unfinished_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     stopping = threading.Event()
 
@@ -209,7 +209,7 @@ def test_a_worker_that_is_to_stop_gives_back_what_it_has_not_done(bench: Bench) 
     assert (bench.job(1).failures, bench.job(1).worker) == (0, "")
 
 
-def test_a_worker_that_is_interrupted_gives_back_what_it_has(bench: Bench) -> None:
+def test_a_worker_that_is_interrupted_releases_its_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1))
 
     def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
@@ -220,7 +220,7 @@ def test_a_worker_that_is_interrupted_gives_back_what_it_has(bench: Bench) -> No
     assert bench.states() == {1: JobState.PENDING}
 
 
-def test_jobs_that_others_have_are_waited_for_and_taken_once_their_leases_run_out(bench: Bench) -> None:
+def test_jobs_of_other_workers_are_awaited_and_taken_once_their_leases_expire(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     assert bench.board.lease(bench.job(1), "lost") is not None
     begun = bench.clock.monotonic()

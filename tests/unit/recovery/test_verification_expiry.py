@@ -38,7 +38,7 @@ class _TimedStore:
 
 
 @pytest.mark.parametrize("server", [None, 5_000_000, 900_000_000])
-def test_dates_are_compared_with_the_clock_that_removes_rows(server: int | None) -> None:
+def test_expiry_dates_are_compared_with_the_clock_that_removes_rows(server: int | None) -> None:
     clock = ManualClock(7_000_000)
     expiry = ExpiryHorizon(_TimedStore(server), clock)
     clock.sleep(2.0)
@@ -47,7 +47,7 @@ def test_dates_are_compared_with_the_clock_that_removes_rows(server: int | None)
     assert not expiry.may_have_expired(now + EXPIRY_SKEW_MS + 1)
 
 
-def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
+def test_cuts_that_expire_together_in_any_order_are_not_a_gap(world: World) -> None:
     for hour in range(4):
         produce_everywhere(world, f"of hour {hour}")
         world.pass_hours(1)
@@ -60,13 +60,13 @@ def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
     sound_world(world)
     for table in ("cuts", "flush_groups"):
         damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date + 1, FIRST + 1)  # noqa: S608
-    assert FindingKind.CUTS_TORN in {one.kind for one in found_in(world)}, "its time has not come"
+    assert FindingKind.CUTS_TORN in {finding.kind for finding in found_in(world)}, "it has not expired yet"
 
 
 @pytest.fixture
 def replayed(world: World) -> World:
-    """A world in which one replay has stored several buckets: their data has one date. Nothing of them is rolled over:
-    the shard has not lived on since.
+    """A world in which one replay has stored several buckets: their data has one date. None of their keys is rolled
+    over, because the shard has not run since.
     """
     world.crash()
     hours_without_a_shard(world, 4)
@@ -84,7 +84,9 @@ def dates(world: World) -> list[int]:
 
 @pytest.mark.parametrize("bucket", range(FIRST, FIRST + 4))
 @pytest.mark.parametrize("kind", ["index_bucket", "segments"])
-def test_data_of_one_date_that_leaves_at_any_step_is_not_missed(replayed: World, kind: str, bucket: int) -> None:
+def test_data_with_one_expiry_date_that_expires_at_any_step_is_not_missed(
+    replayed: World, kind: str, bucket: int
+) -> None:
     world = replayed
     date = max(dates(world))
     damage, left = Damage(world), []
@@ -103,7 +105,7 @@ def test_data_of_one_date_that_leaves_at_any_step_is_not_missed(replayed: World,
     assert left
 
 
-def test_an_index_bucket_that_is_lost_between_two_looks_is_a_finding(world: World) -> None:
+def test_an_index_bucket_that_is_lost_between_two_reads_is_a_finding(world: World) -> None:
     for _ in range(2):
         produce_everywhere(world)
         world.pass_hours(1)
@@ -119,4 +121,4 @@ def test_an_index_bucket_that_is_lost_between_two_looks_is_a_finding(world: Worl
     world.store.before = lost
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock)
-    assert [(one.kind, one.bucket) for one in found.findings] == [(FindingKind.INDEX_DAMAGED, FIRST)]
+    assert [(finding.kind, finding.bucket) for finding in found.findings] == [(FindingKind.INDEX_DAMAGED, FIRST)]

@@ -33,7 +33,7 @@ def cache(tmp_path: Path, notices: list[str]) -> Cache:
     return Cache(tmp_path / "cache", notices.append)
 
 
-def test_an_intact_entry_is_used_as_it_is(cache: Cache) -> None:
+def test_an_intact_entry_is_used_unchanged(cache: Cache) -> None:
     place, built = cache.entry(RECIPE, write_two_files)
     assert built
     again, built_again = cache.entry(RECIPE, forbidden)
@@ -96,7 +96,7 @@ def test_a_damaged_entry_is_built_again_and_the_fault_is_named(cache: Cache, not
     assert named in notices[0]
 
 
-def test_a_failed_build_leaves_nothing_to_be_found(cache: Cache) -> None:
+def test_a_failed_build_leaves_no_entry(cache: Cache) -> None:
     def fail_half_way(folder: Path) -> None:
         write_two_files(folder)
         raise OSError("disk full")
@@ -108,7 +108,7 @@ def test_a_failed_build_leaves_nothing_to_be_found(cache: Cache) -> None:
     assert built
 
 
-def test_byte_code_written_later_does_not_spoil_an_entry(cache: Cache) -> None:
+def test_byte_code_written_later_does_not_invalidate_an_entry(cache: Cache) -> None:
     def build(folder: Path) -> None:
         (folder / "__pycache__").mkdir()
         (folder / "__pycache__" / "x.pyc").write_bytes(b"first")
@@ -147,7 +147,7 @@ def test_the_place_of_the_checkout_does_not_change_the_key(tmp_path: Path) -> No
     assert len(keys) == 1
 
 
-def test_a_set_up_that_must_wait_reports_for_what(cache: Cache, notices: list[str]) -> None:
+def test_a_set_up_that_must_wait_reports_the_entry(cache: Cache, notices: list[str]) -> None:
     def release_on_notice(text: str) -> None:
         notices.append(text)
         fcntl.flock(holder, fcntl.LOCK_UN)
@@ -160,7 +160,7 @@ def test_a_set_up_that_must_wait_reports_for_what(cache: Cache, notices: list[st
             assert notices == ["another set-up is busy with maven-repository; waiting for it"]
 
 
-def test_only_entries_unused_for_long_are_dropped(cache: Cache) -> None:
+def test_only_entries_unused_for_a_long_time_are_dropped(cache: Cache) -> None:
     old, _ = cache.entry(Recipe("old"), write_two_files)
     used, _ = cache.entry(Recipe("used"), write_two_files)
     long_ago = (old / LISTING).stat().st_mtime - (UNUSED_AFTER_DAYS + 1) * 86_400

@@ -32,7 +32,7 @@ def test_a_local_driver_listens_on_loopback_only(jars: Path) -> None:
     assert "spark.driver.host" not in cluster
 
 
-def test_the_sources_jars_are_handed_over(jars: Path) -> None:
+def test_the_sources_jars_are_passed_to_spark(jars: Path) -> None:
     made = session_properties({"spark.master": "local[2]"}, jars)
     assert made["spark.jars"] == f"{jars / 'a.jar'},{jars / 'b.jar'}"
 

@@ -33,7 +33,7 @@ def bits_each(values: np.ndarray) -> list[int]:
 # Each series in one style, as series are; any bits among them.
 VALUES = st.one_of(
     WORDS.map(lambda words: words.view(np.uint64).tolist()),
-    st.binary(min_size=1, max_size=40).map(lambda drawn: [ODD[one % len(ODD)] for one in drawn]),
+    st.binary(min_size=1, max_size=40).map(lambda drawn: [ODD[byte % len(ODD)] for byte in drawn]),
     WORDS.map(lambda words: bits_each(words >> 9)),
     WORDS.map(lambda words: bits_each((words % 2_000_001 - 1_000_000) / 1_000)),
     st.lists(st.floats(allow_nan=False).map(bits_of), min_size=1, max_size=40),
@@ -115,9 +115,7 @@ def test_runs_that_are_not_wanted_are_left_out_and_change_no_other(
     "value", [-0.0, math.inf, -math.inf, math.nan, 5e-324, 2.0**53, 2.0**53 + 2, -(2.0**53) + 1, 1e300]
 )
 @pytest.mark.parametrize("beside", [0.0, 1.0, 0.25, 0.1, 1e-9])
-def test_a_value_that_is_no_small_whole_number_keeps_its_bits_beside_those_that_are(
-    value: float, beside: float
-) -> None:
+def test_a_value_that_is_not_a_small_integer_keeps_its_bits_beside_those_that_are(value: float, beside: float) -> None:
     before, after = [bits_of(beside), bits_of(value)], [bits_of(value), bits_of(beside)]
     series = {3: list(enumerate(before)), 4: list(enumerate(after))}
     assert decoded(*encode(runs_of(series))) == series

@@ -19,7 +19,7 @@ def filled(folder: Path, *, memory: int = 1 << 40, records: int = 20) -> FedBuff
     return fed
 
 
-def test_what_happens_after_a_snapshot_does_not_show_in_it(tmp_path: Path) -> None:
+def test_later_changes_are_not_visible_in_a_snapshot(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     seen = [(fed.buffer.snapshot(), fed.copied())]
     fed.feed([(KEYS[0], [(0, 99)]), ((77, 7, 7), [(5, 5)])])  # Replaces a sample, and brings a series.
@@ -37,7 +37,7 @@ def test_what_happens_after_a_snapshot_does_not_show_in_it(tmp_path: Path) -> No
         assert samples_of(view.read()) == model
 
 
-def test_a_released_group_shows_in_older_views_only(tmp_path: Path) -> None:
+def test_a_released_group_is_visible_in_older_views_only(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     frozen = fed.buffer.freeze()
     before = frozen.snapshot()
@@ -48,12 +48,12 @@ def test_a_released_group_shows_in_older_views_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("freeze", [False, True])
-def test_a_query_gets_the_series_and_times_that_it_asks_for(tmp_path: Path, freeze: bool) -> None:
+def test_a_query_returns_the_requested_series_and_times(tmp_path: Path, freeze: bool) -> None:
     fed = filled(tmp_path)
     view = fed.buffer.freeze().snapshot() if freeze else fed.buffer.snapshot()
-    asked = [KEYS[3], (99, 0, 0), KEYS[10], KEYS[3], KEYS[0]]
-    found = view.read(key_columns(asked), TimeRange(35, 120))
-    model = {key: samples for key, samples in fed.model.items() if key in asked}
+    wanted = [KEYS[3], (99, 0, 0), KEYS[10], KEYS[3], KEYS[0]]
+    found = view.read(key_columns(wanted), TimeRange(35, 120))
+    model = {key: samples for key, samples in fed.model.items() if key in wanted}
     assert samples_of(found) == within(model, 35, 120)
     assert samples_of(view.read(None, TimeRange(40, 40))) == within(fed.model, 40, 40)
     assert len(view.read(None, TimeRange(1_000, 2_000))) == 0
@@ -88,12 +88,12 @@ def test_rows_without_a_snapshot_are_reused_in_place(tmp_path: Path) -> None:
     assert samples_of(view.read()) == {KEYS[0]: {1: 1, 2: 2, 3: 3}}
 
 
-def test_few_series_are_found_as_many_are(tmp_path: Path) -> None:
+def test_few_series_are_found_like_many(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     view = fed.buffer.snapshot()
-    # Halves of keys that are there, and one that is there once in another group.
+    # Halves of existing keys, and one that exists in another group.
     strangers = [(metric, 1, low) for metric in range(5) for low in range(3)] + [(5, 0, 0), (0, 0, 9)]
-    for asked in (
+    for wanted in (
         [KEYS[4]],
         KEYS[:MAX_SCANNED_VALUES],
         [*strangers[:4], KEYS[7]],
@@ -101,8 +101,8 @@ def test_few_series_are_found_as_many_are(tmp_path: Path) -> None:
         strangers,
         KEYS + strangers,
     ):
-        expected = {key: samples for key, samples in fed.model.items() if key in asked}
-        assert samples_of(view.read(key_columns(asked))) == expected
+        expected = {key: samples for key, samples in fed.model.items() if key in wanted}
+        assert samples_of(view.read(key_columns(wanted))) == expected
 
 
 def test_a_view_returns_the_minimum_time_since_an_earlier_one(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_view_returns_the_minimum_time_since_an_earlier_one(tmp_path: Path) ->
     assert view.least_time_since(view.version) == LATEST
 
 
-def test_a_view_tells_about_how_many_samples_a_series_of_each_group_has(tmp_path: Path) -> None:
+def test_a_view_estimates_the_samples_per_series_of_each_group(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     frozen = fed.buffer.freeze()
     assert frozen.snapshot().samples_per_series(ALL_TIMES).tolist() == [20.0] * 4

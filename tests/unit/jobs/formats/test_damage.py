@@ -1,4 +1,4 @@
-"""Damaged inputs: every parser agrees with a simple model, and reads no byte outside of the input."""
+"""Damaged inputs: every parser agrees with a simple model, and reads no bytes outside of the input."""
 
 import json
 import random
@@ -118,7 +118,7 @@ FORMATS = {
 }
 
 
-def made_up(form: Format, chance: random.Random) -> bytes:
+def generated(form: Format, chance: random.Random) -> bytes:
     ends = chance.choice([["\n"], ["\r\n"], ["\n", "\r\n", "\n\n"]])
     text = "".join(form.line(chance) + chance.choice(ends) for _ in range(chance.randrange(1, 12)))
     data = text.encode("utf-8", "surrogatepass")
@@ -128,19 +128,19 @@ def made_up(form: Format, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_sound_and_damaged_inputs_give_what_a_plain_model_gives(name: str) -> None:
+def test_valid_and_damaged_inputs_have_the_same_result_as_in_a_simple_model(name: str) -> None:
     form = FORMATS[name]
     good = bad = 0
     for seed in range(SEEDS):
         chance = random.Random(seed)  # noqa: S311
-        data = made_up(form, chance)
+        data = generated(form, chance)
         expected = form.model(data, OFFSET)
         for before in (False, True):
             block = form.parse(guarded(data, before=before), OFFSET)
             assert flat(block) == expected.samples, (seed, data)
             assert (block.records, block.nulls) == (expected.records, expected.nulls), (seed, data)
             assert block.bad.total == len(expected.bad), (seed, data)
-            assert [one.offset for one in block.bad.examples] == expected.bad[:20], (seed, data)
+            assert [example.offset for example in block.bad.examples] == expected.bad[:20], (seed, data)
         good += len(expected.samples)
         bad += len(expected.bad)
     # Both good and bad records are common.
@@ -153,12 +153,12 @@ def test_an_input_gives_the_same_as_its_pieces(name: str) -> None:
     form = FORMATS[name]
     for seed in range(SEEDS, SEEDS + 200):
         chance = random.Random(seed)  # noqa: S311
-        # After the end mark every line is bad, but a piece does not know the mark of another one.
-        data = made_up(form, chance).replace(b"# EOF", b"# eof")
+        # After the end marker every line is bad, but a piece does not include the marker of another one.
+        data = generated(form, chance).replace(b"# EOF", b"# eof")
         check_pieces(form.parse, data, OFFSET, chance)
 
 
-def test_any_bytes_at_all_are_records_or_bad_records() -> None:
+def test_any_bytes_are_records_or_bad_records() -> None:
     for seed in range(300):
         chance = random.Random(seed)  # noqa: S311
         data = chance.randbytes(chance.randrange(300))
@@ -173,7 +173,7 @@ def test_any_bytes_at_all_are_records_or_bad_records() -> None:
 def test_rows_of_multiline_files_end_where_the_number_of_quotes_is_even() -> None:
     for seed in range(SEEDS):
         chance = random.Random(seed)  # noqa: S311
-        data = made_up(FORMATS["csv"], chance)
+        data = generated(FORMATS["csv"], chance)
         block = parse_csv(guarded(data), OFFSET, MULTILINE, LIMITS)
         flat(block)
         rows, start, quotes = [], 0, 0

@@ -52,7 +52,7 @@ class Damaged:
 
     def read(self) -> list[SampleBlock]:
         (block,) = find_blocks(FS, str(self.folder))
-        return [one for part in plan_ranges(FS, block, 16) for one in read_range(FS, block, part, 7)]
+        return [samples for part in plan_ranges(FS, block, 16) for samples in read_range(FS, block, part, 7)]
 
 
 @pytest.fixture(params=[1, 2])
@@ -118,8 +118,8 @@ def test_a_damaged_chunk_file_is_an_error_or_costs_single_chunks(tmp_path: Path,
         assert counts, (kind, place)
         assert sum(block.records for block in blocks) == 6
         if kind == "changed":
-            assert [sum(one.values()) for one in counts] == [1]
-        seen.update(reason for one in counts for reason in one)
+            assert [sum(reasons.values()) for reasons in counts] == [1]
+        seen.update(reason for reasons in counts for reason in reasons)
         for example in (example for block in blocks for example in block.bad.examples):
             assert f"{ULID}/{name} " in example.excerpt
     assert seen >= {"chunk has a wrong checksum", "chunk is cut off", "chunk lies outside of its file"}

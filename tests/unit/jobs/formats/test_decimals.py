@@ -141,7 +141,7 @@ def test_infinity_is_read_in_any_case(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "+", "-", ".", "e5", "1e", "1e+", "--1", "1_0", "0x10", "infin", "nano", "1.2.3", " 1"]
 )
-def test_what_is_not_a_number_is_not_taken_as_a_whole(text: str) -> None:
+def test_a_text_that_is_not_a_number_is_not_parsed_completely(text: str) -> None:
     assert read_floats([text.encode()])[1] == [False]
 
 

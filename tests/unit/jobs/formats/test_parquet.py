@@ -199,7 +199,7 @@ def test_times_that_are_numbers(
     assert block.bad.counts == ({"time out of range": outside} if outside else {})
 
 
-def test_rows_that_are_bad_are_counted_by_reason_and_shown_by_place(tmp_path: Path) -> None:
+def test_bad_rows_are_counted_by_reason_and_shown_by_position(tmp_path: Path) -> None:
     raw = pa.array([b"a", b"\xff", b"b", b"c", b"v" * 31, b"d", b"e"]).view(pa.string())
     labels = [
         [],
@@ -218,7 +218,7 @@ def test_rows_that_are_bad_are_counted_by_reason_and_shown_by_place(tmp_path: Pa
     blocks = read(path, mapping, limits=Limits(labels=4, label_name=20, label_value=30))
     assert list(samples_of(blocks)) == [(("host", "a"),)]
     examples = [example for block in blocks for example in block.bad.examples]
-    assert [one.reason for one in examples] == [
+    assert [example.reason for example in examples] == [
         "label is not UTF-8",
         "label name twice",
         "label without a name",
@@ -227,7 +227,7 @@ def test_rows_that_are_bad_are_counted_by_reason_and_shown_by_place(tmp_path: Pa
         "label name too long",
     ]
     assert sum(block.bad.total for block in blocks) == 6
-    assert [(one.offset, one.excerpt) for one in examples] == [
+    assert [(example.offset, example.excerpt) for example in examples] == [
         (row, f"row {row % 2} of row group {row // 2}") for row in range(1, 7)
     ]
 
@@ -238,7 +238,7 @@ def test_only_the_first_bad_rows_are_shown(tmp_path: Path) -> None:
     )
     (block,) = read(write(tmp_path, table), VALUE)
     assert block.bad.counts == {"time is null": 100}
-    assert [one.offset for one in block.bad.examples] == list(range(20))
+    assert [example.offset for example in block.bad.examples] == list(range(20))
 
 
 def test_a_large_row_group_gives_the_same_blocks_each_time_and_alone(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_large_row_group_gives_the_same_blocks_each_time_and_alone(tmp_path: P
     assert sum(len(samples) for samples in samples_of(read(path, EXPORT_MAPPING, most=4_000)).values()) == rows
 
 
-def test_columns_whose_dictionary_was_given_up_are_read(tmp_path: Path) -> None:
+def test_columns_that_switch_from_a_dictionary_to_strings_are_read(tmp_path: Path) -> None:
     """Writers switch to plain strings within a row group when a dictionary becomes too long."""
     texts = [f"text-{number * 7919 % 5000}" for number in range(5000)]
     table = pa.table(
@@ -285,7 +285,7 @@ def test_row_groups_have_their_rows_and_bytes(tmp_path: Path) -> None:
     assert row_groups(SubTreeFileSystem(str(tmp_path), FS), "samples.parquet") == found
 
 
-def test_a_file_without_rows_gives_nothing(tmp_path: Path) -> None:
+def test_a_file_without_rows_has_no_blocks(tmp_path: Path) -> None:
     path = write(tmp_path, pa.table({"time": pa.array([], pa.timestamp("ms")), "value": pa.array([], pa.float64())}))
     assert read(path, VALUE) == []
 
@@ -314,7 +314,7 @@ def test_a_file_without_rows_gives_nothing(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_columns_that_do_not_fit_are_refused_with_a_list_of_those_there(
+def test_columns_that_do_not_fit_are_refused_with_a_list_of_the_existing_ones(
     tmp_path: Path, columns: dict[str, Any], table: dict[str, Any], message: str
 ) -> None:
     path = write(tmp_path, pa.table(columns))
@@ -327,7 +327,7 @@ def test_columns_that_do_not_fit_are_refused_with_a_list_of_those_there(
         next(read_row_groups(FS, path, [0], mapping, 10))
 
 
-def test_a_row_group_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_row_group_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, pa.table({"time": pa.array([1], pa.timestamp("ms")), "value": [1.0]}))
     with pytest.raises(UnreadableSource, match="has 1 row groups, but not row group 1"):
         list(read_row_groups(FS, path, [1], VALUE, 10))

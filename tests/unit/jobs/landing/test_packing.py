@@ -156,7 +156,7 @@ def test_labels_that_fit_into_no_record_are_bad_records() -> None:
     assert (packed.samples, packed.series, packed.hours) == (1, 1, {NOON // HOUR: 1})
 
 
-def test_samples_outside_the_times_are_left_out_and_counted_with_a_series_for_each_reason() -> None:
+def test_samples_outside_the_times_are_dropped_and_counted_with_a_series_for_each_reason() -> None:
     samples = [(0, NOON - 1, 1.0), (0, NOON, 2.0), (1, NOON + 10, 3.0), (1, NOON + 11, 4.0), (1, NOON - 9, 5.0)]
     block = block_of([[("__name__", "up"), ("job", "x")], [("__name__", "down")]], samples)
     packed = pack(block, 3, TimeRange(NOON, NOON + 10), offset=77)

@@ -73,7 +73,7 @@ def test_a_path_may_be_relative_and_a_uri_may_have_a_scheme(folder: Path, monkey
         ("missing/*", "no file matches"),
     ],
 )
-def test_what_is_no_file_is_refused_by_name(folder: Path, name: str, what: str) -> None:
+def test_a_path_that_is_not_a_file_is_refused_by_name(folder: Path, name: str, what: str) -> None:
     with pytest.raises(SourceUnusable, match=what) as caught:
         find_files([f"{folder}/{name}"])
     assert name in str(caught.value)
@@ -128,7 +128,7 @@ def test_a_file_that_changed_is_refused(tmp_path: Path, place: int) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 50_000, 150_000, 199_999])
-def test_a_change_within_the_first_or_last_bytes_is_noticed_though_size_and_time_are_the_same(
+def test_a_change_in_the_first_or_last_bytes_is_detected_although_size_and_time_are_the_same(
     tmp_path: Path, place: int
 ) -> None:
     path = tmp_path / "file"

@@ -21,8 +21,8 @@ def columns(samples: list[Sample]) -> KeyedSamples:
 
 @given(SAMPLES, SAMPLES)
 def test_each_sample_that_was_sent_is_found_missing_or_different(sent: list[Sample], stored: list[Sample]) -> None:
-    wanted = {one[:3]: one[3] for one in sent}
-    there = {one[:3]: one[3] for one in stored}
+    wanted = {sample[:3]: sample[3] for sample in sent}
+    there = {sample[:3]: sample[3] for sample in stored}
     mine = last_of_each(columns(sent))
     place = list(zip(mine.low.tolist(), mine.high.tolist(), mine.time.tolist(), strict=True))
     assert dict(zip(place, mine.bits.tolist(), strict=True)) == wanted

@@ -45,7 +45,7 @@ def test_a_small_job_is_one_unit() -> None:
     assert bounds_of(sampled(np.arange(100), scale=10), 1000) == ()
 
 
-def test_a_sample_stands_for_as_much_as_it_was_taken_from() -> None:
+def test_a_sample_is_weighted_by_what_it_was_taken_from() -> None:
     few = sampled(np.arange(100), scale=1)
     many = sampled(np.arange(100), scale=80)
     assert bounds_of(few, 1000) == ()
@@ -72,12 +72,12 @@ def test_one_series_is_never_divided() -> None:
     assert bounds == (SeriesBound(3, 7, 3, 3),)
 
 
-def test_samples_that_are_not_kept_do_not_count() -> None:
+def test_samples_that_are_not_stored_do_not_count() -> None:
     sample = sampled(np.arange(1000), scale=10)
     assert len(bounds_of(sample, 1000, kept=frozenset({1}))) + 1 == 3
 
 
-def test_series_whose_samples_are_not_kept_count_a_little_where_their_keys_are_wanted() -> None:
+def test_series_whose_samples_are_not_stored_count_a_little_if_their_keys_are_wanted() -> None:
     sample = sampled(np.arange(1000), scale=64)
     assert bounds_of(sample, 1000, kept=frozenset()) == ()
     assert len(bounds_of(sample, 1000, kept=frozenset(), wants_keys=True)) + 1 == 4
