@@ -171,7 +171,7 @@ def test_a_gap_in_the_samples_is_a_gap_in_the_line(watched: Watched) -> None:
 
 
 def test_fifty_of_many_series_are_drawn_with_a_notice(watched: Watched) -> None:
-    with PageNode(FakeQueries([steady(place, host=f"{place:03}") for place in range(120)])) as node:
+    with PageNode(FakeQueries([steady(number, host=f"{number:03}") for number in range(120)])) as node:
         page = watched().open(node.url, "#selector=cpu")
         expect(page.locator("#plot .lines path")).to_have_count(50)
         expect(page.locator("#result-note")).to_contain_text("50 of 120 series are drawn")
@@ -179,7 +179,7 @@ def test_fifty_of_many_series_are_drawn_with_a_notice(watched: Watched) -> None:
 
 
 def test_samples_of_too_many_series_are_not_requested(watched: Watched) -> None:
-    many = [({"__name__": "cpu", "host": str(place)}, []) for place in range(2001)]
+    many = [({"__name__": "cpu", "host": str(number)}, []) for number in range(2001)]
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
         expect(page.locator("#result-note")).to_contain_text("2 k series match")
@@ -211,7 +211,7 @@ def test_warnings_of_an_answer_are_shown(watched: Watched) -> None:
 
 
 def test_a_limited_number_of_matching_series_is_listed_on_request(watched: Watched) -> None:
-    many = [({"__name__": "cpu", "host": f"{place:03}"}, [(NOW, 1.0)]) for place in range(300)]
+    many = [({"__name__": "cpu", "host": f"{number:03}"}, [(NOW, 1.0)]) for number in range(300)]
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
         shown(page, 300)
@@ -265,8 +265,8 @@ class HugeQueries(FakeQueries):
 
     async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
         await self._begin(request, scope)
-        values = tuple(ValueCardinality("path", f"/items/{place}", 1) for place in range(100_000))
-        labels = tuple(LabelCardinality(f"label_{place}", 1, 1, 1) for place in range(100_000))
+        values = tuple(ValueCardinality("path", f"/items/{number}", 1) for number in range(100_000))
+        labels = tuple(LabelCardinality(f"label_{number}", 1, 1, 1) for number in range(100_000))
         return CardinalityAnswer(10**6, labels, values, values, values)
 
 

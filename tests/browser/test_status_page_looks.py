@@ -46,15 +46,20 @@ def buckets() -> Iterator[BucketFigures]:
 
 
 def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
-    for place in range(6):
-        wave = [(when, 40 + 8 * place + 9 * math.sin(when / 400_000 + place)) for when in TIMES]
+    for position in range(6):
+        wave = [(when, 40 + 8 * position + 9 * math.sin(when / 400_000 + position)) for when in TIMES]
         yield (
-            {"__name__": "node_cpu_seconds_total", "instance": f"web-{place}:9100", "job": "node", "mode": "idle"},
+            {"__name__": "node_cpu_seconds_total", "instance": f"web-{position}:9100", "job": "node", "mode": "idle"},
             wave,
         )
-    for place in range(300):
-        name = ("http_requests_total", "container_memory_working_set_bytes", "up")[place % 3 if place < 200 else 0]
-        yield {"__name__": name, "instance": f"web-{place % 40}:9100", "job": "api", "path": f"/v1/items/{place}"}, []
+    for position in range(300):
+        name = ("http_requests_total", "container_memory_working_set_bytes", "up")[
+            position % 3 if position < 200 else 0
+        ]
+        yield (
+            {"__name__": name, "instance": f"web-{position % 40}:9100", "job": "api", "path": f"/v1/items/{position}"},
+            [],
+        )
 
 
 @pytest.fixture(scope="module")

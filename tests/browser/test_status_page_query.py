@@ -142,11 +142,11 @@ def test_an_error_is_highlighted_at_its_position_until_the_text_changes(node: Pa
         expect(fault).to_have_text([marked])
         expect(page.locator("#explore-error")).to_contain_text(line)
         expect(box(page)).to_have_attribute("aria-invalid", "true")
-    place = fault.bounding_box()
+    box_of_fault = fault.bounding_box()
     area = box(page).bounding_box()
-    assert place is not None
+    assert box_of_fault is not None
     assert area is not None
-    assert place["x"] - area["x"] > 60
+    assert box_of_fault["x"] - area["x"] > 60
     box(page).fill("temperature")
     expect(fault).to_have_count(0)
     box(page).press("Enter")

@@ -32,8 +32,8 @@ def batch(*part_ids: int) -> PartKeyBatch:
 def fetched(documents: KeyDocuments, *part_ids: int) -> dict[int, tuple[tuple[int, int], bytes]]:
     found = documents.fetch(BitMap(part_ids))
     return {
-        part_id: (tuple(found.key_hashes[place].tolist()), found.part_key(place))
-        for place, part_id in enumerate(found.part_ids.tolist())
+        part_id: (tuple(found.key_hashes[position].tolist()), found.part_key(position))
+        for position, part_id in enumerate(found.part_ids.tolist())
     }
 
 

@@ -45,7 +45,7 @@ def test_rows_are_read_in_order(store: Store, other_store: Store, kind: Kind[Any
     rows = [kind.beside(first, number) for number in (100, 9, 472_222, 11)]
     for row in rows:
         assert kind.add(store, row)
-    ordered = [rows[place] for place in (1, 3, 0, 2)]
+    ordered = [rows[index] for index in (1, 3, 0, 2)]
     assert list(kind.read(store, first)) == ordered
     assert list(kind.read(other_store, first)) == ordered
     assert kind.read_one(other_store, rows[3]) == rows[3]
@@ -54,7 +54,7 @@ def test_rows_are_read_in_order(store: Store, other_store: Store, kind: Kind[Any
 def test_a_row_is_not_overwritten(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     assert kind.add(store, first)
-    assert kind.add(store, first), "the very same is in its place"
+    assert kind.add(store, first), "an identical row is already stored"
     assert not kind.add(store, kind.other(first))
     assert list(kind.read(store, first)) == [first]
 
@@ -80,14 +80,14 @@ def test_a_change_is_applied_once(store: Store, other_store: Store, kind: Kind[A
 
 def test_a_removed_row_is_deleted_and_can_be_added_again(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
-    beside = kind.beside(first, 6)
+    neighbour = kind.beside(first, 6)
     kind.add(store, first)
-    kind.add(store, beside)
+    kind.add(store, neighbour)
     assert kind.remove(store, first)
     assert not kind.remove(store, first)
-    assert list(kind.read(store, first)) == [beside]
+    assert list(kind.read(store, first)) == [neighbour]
     assert kind.add(store, kind.other(first))
-    assert list(kind.read(store, first)) == [kind.other(first), beside]
+    assert list(kind.read(store, first)) == [kind.other(first), neighbour]
 
 
 def test_a_row_is_replaced_only_by_one_with_the_same_key(store: Store, kind: Kind[Any]) -> None:
@@ -142,7 +142,7 @@ def some_parts(dataset: str, numbers: Sequence[int]) -> list[BulkPart]:
 
 
 def test_every_field_of_a_part_is_kept(store: Store, dataset: str) -> None:
-    everything = BulkPart(
+    full = BulkPart(
         dataset,
         "job-1",
         2**31 - 1,
@@ -159,9 +159,9 @@ def test_every_field_of_a_part_is_kept(store: Store, dataset: str) -> None:
         counts='{"bad": 7}',
         outcome='{"records": 9}',
     )
-    nothing = BulkPart(dataset, "job-1", 0, source="", life=LASTING)
-    assert store.add_bulk_parts([everything, nothing])
-    assert list(store.bulk_parts(dataset, "job-1")) == [nothing, everything]
+    empty = BulkPart(dataset, "job-1", 0, source="", life=LASTING)
+    assert store.add_bulk_parts([full, empty])
+    assert list(store.bulk_parts(dataset, "job-1")) == [empty, full]
 
 
 def test_thousands_of_parts_are_put_and_read_and_removed_together(
@@ -170,7 +170,7 @@ def test_thousands_of_parts_are_put_and_read_and_removed_together(
     parts = [replace(part, source="x" * (part.part % 700)) for part in some_parts(dataset, range(3_000))]
     assert store.add_bulk_parts(parts[::-1])
     assert list(other_store.bulk_parts(dataset, "job-1")) == parts
-    assert store.add_bulk_parts(parts), "they are in place"
+    assert store.add_bulk_parts(parts), "they are already stored"
     assert other_store.remove_bulk_parts(parts)
     assert list(store.bulk_parts(dataset, "job-1")) == []
     assert not store.remove_bulk_parts(parts)
@@ -240,12 +240,12 @@ CHANGES_OF_PARTS: dict[str, Callable[[BulkPart], BulkPart]] = {
 def test_a_part_that_changed_is_neither_replaced_nor_removed(
     store: Store, dataset: str, change: Callable[[BulkPart], BulkPart]
 ) -> None:
-    imagined = BulkParts().changed(bulk_part(dataset, 1), "a")
-    real = change(imagined)
-    assert store.add_bulk_parts([real])
-    assert not store.replace_bulk_part(imagined, replace(imagined, reason="mine"))
-    assert not store.remove_bulk_parts([imagined])
-    assert store.bulk_part(dataset, "job-1", 1) == real
+    outdated = BulkParts().changed(bulk_part(dataset, 1), "a")
+    stored = change(outdated)
+    assert store.add_bulk_parts([stored])
+    assert not store.replace_bulk_part(outdated, replace(outdated, reason="mine"))
+    assert not store.remove_bulk_parts([outdated])
+    assert store.bulk_part(dataset, "job-1", 1) == stored
 
 
 def test_columns_of_a_part_that_are_not_compared_may_differ(store: Store, dataset: str) -> None:
@@ -261,7 +261,7 @@ def test_columns_of_a_part_that_are_not_compared_may_differ(store: Store, datase
 
 
 def test_every_field_of_a_job_is_kept(store: Store, dataset: str) -> None:
-    everything = BulkJob(
+    full = BulkJob(
         dataset,
         "b",
         kind="import",
@@ -281,11 +281,11 @@ def test_every_field_of_a_job_is_kept(store: Store, dataset: str) -> None:
         expires_after=432_000_000,
         report='{"records": 9}',
     )
-    nothing = BulkJob(dataset, "a", "send", "", "", 0, LASTING, created_at=0)
-    for job in (everything, nothing):
+    empty = BulkJob(dataset, "a", "send", "", "", 0, LASTING, created_at=0)
+    for job in (full, empty):
         assert store.add_bulk_job(job)
-    assert list(store.bulk_jobs(dataset)) == [nothing, everything]
-    assert store.bulk_job(dataset, "b") == everything
+    assert list(store.bulk_jobs(dataset)) == [empty, full]
+    assert store.bulk_job(dataset, "b") == full
 
 
 def test_jobs_are_read_in_pages(store: Store, dataset: str) -> None:
@@ -308,12 +308,12 @@ CHANGES_OF_JOBS: dict[str, Callable[[BulkJob], BulkJob]] = {
 def test_a_job_that_changed_is_neither_replaced_nor_removed(
     store: Store, dataset: str, change: Callable[[BulkJob], BulkJob]
 ) -> None:
-    imagined = bulk_job(dataset, 1)
-    real = change(imagined)
-    assert store.add_bulk_job(real)
-    assert not store.replace_bulk_job(imagined, replace(imagined, version=7, reason="mine"))
-    assert not store.remove_bulk_job(imagined)
-    assert list(store.bulk_jobs(dataset)) == [real]
+    outdated = bulk_job(dataset, 1)
+    stored = change(outdated)
+    assert store.add_bulk_job(stored)
+    assert not store.replace_bulk_job(outdated, replace(outdated, version=7, reason="mine"))
+    assert not store.remove_bulk_job(outdated)
+    assert list(store.bulk_jobs(dataset)) == [stored]
 
 
 def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> None:

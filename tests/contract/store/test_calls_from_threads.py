@@ -30,17 +30,17 @@ def numbered(count: int) -> list[Segment]:
 
 def test_a_reader_may_write_between_rows(store: Store, where: SegmentsOf, owner: Ownership, lasting: Lifetime) -> None:
     copy = replace(where, attempt="attempt-2")
-    for place, segment in enumerate(store.segments(where)):
+    for position, segment in enumerate(store.segments(where)):
         store.write_segments(copy, [segment], lasting)
-        if place % 50 == 0:
-            store.commit(owner, manifest_write(cuts=(cut(place, lasting),)))
+        if position % 50 == 0:
+            store.commit(owner, manifest_write(cuts=(cut(position, lasting),)))
     assert list(store.segments(copy)) == numbered(300)
 
 
 def test_readers_of_the_same_rows_do_not_disturb_each_other(store: Store, where: SegmentsOf) -> None:
     pairs = zip(store.segments(where), store.segments(where), strict=True)
     assert [left for left, right in pairs if left == right] == numbered(300)
-    for rows in race(lambda place: list(store.segments(place)), [where] * 4):
+    for rows in race(lambda attempt: list(store.segments(attempt)), [where] * 4):
         assert rows == numbered(300)
 
 

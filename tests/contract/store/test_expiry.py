@@ -127,10 +127,10 @@ def a_row_written_again_has_the_lifetime_of_the_last_write(given: Given) -> Step
     expires = lives.soon()
     short, long = group_row(5, 0, expires), group_row(5, 1, lasting)
     given.commit(cuts=(cut(5, expires), cut(4, expires)), groups=(short, long))
-    prolonged, shortened = replace(short, expires=lasting.expires), replace(long, expires=lives.soon().expires)
-    given.commit(cuts=(cut(5, lasting),), groups=(prolonged, shortened))
+    extended, shortened = replace(short, expires=lasting.expires), replace(long, expires=lives.soon().expires)
+    given.commit(cuts=(cut(5, lasting),), groups=(extended, shortened))
     yield lambda: len(read(store, shard).groups) == 1 and len(read(store, shard).cuts) == 1
-    assert read(store, shard).groups == (prolonged,)
+    assert read(store, shard).groups == (extended,)
     assert read(store, shard).cuts == (cut(5, lasting),)
 
 
@@ -233,12 +233,12 @@ def a_replaced_job_has_the_lifetime_of_its_successor(given: Given) -> Steps:
     short, long, witness = job(shard, 4, lives.soon()), job(shard, 5, lasting), job(shard, 6, lives.soon())
     for added in (short, long, witness):
         store.add_job(added)
-    prolonged = replace(short, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
+    extended = replace(short, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
     shortened = replace(long, state=JobState.DONE, life=lives.soon().length)
-    assert store.replace_job(short, prolonged)
+    assert store.replace_job(short, extended)
     assert store.replace_job(long, shortened)
     yield lambda: len(store.jobs(shard)) == 1
-    assert list(store.jobs(shard)) == [prolonged]
+    assert list(store.jobs(shard)) == [extended]
 
 
 @scenario
@@ -266,12 +266,12 @@ def each_change_renews_the_lifetime_of_a_bulk_job_and_its_parts(given: Given) ->
     job = bulk_job(dataset, 1, life=soon)
     assert store.add_bulk_parts([part, witness])
     assert store.add_bulk_job(job)
-    prolonged = replace(part, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
+    extended = replace(part, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
     running = replace(job, version=1, life=lasting.length)
-    assert store.replace_bulk_part(part, prolonged)
+    assert store.replace_bulk_part(part, extended)
     assert store.replace_bulk_job(job, running)
     yield lambda: len(store.bulk_parts(dataset, "job-1")) == 1
-    assert list(store.bulk_parts(dataset, "job-1")) == [prolonged]
+    assert list(store.bulk_parts(dataset, "job-1")) == [extended]
     assert list(store.bulk_jobs(dataset)) == [running]
 
 
@@ -300,16 +300,16 @@ def a_lifetime_starts_with_the_write_whatever_the_writer_s_present(given: Given)
     year, now = 365 * 86_400_000, lives.clock.now_ms()
     witness = SegmentsOf(shard, 5, 0, "witness")
     store.write_segments(witness, [Segment(series_key(1), 0, b"x")], lives.soon())
-    places = []
+    attempts = []
     for present in (now - year, now + year):
         life, where = Lifetime.from_present(present, year + LASTING), SegmentsOf(shard, 4, 0, f"attempt-{present}")
         store.write_segments(where, [Segment(series_key(1), 0, b"x")], life)
         bucket = 4 if present < now else 5
         write = manifest_write([cut(bucket, life)], [group_row(bucket, 0, life)], present=present)
         store.commit(given.owner, write)
-        places.append(where)
+        attempts.append(where)
     yield lambda: not list(store.segments(witness))
-    assert all(len(list(store.segments(where))) == 1 for where in places)
+    assert all(len(list(store.segments(where))) == 1 for where in attempts)
     assert [row.bucket for row in read(store, shard).cuts] == [5, 4]
     assert len(read(store, shard).groups) == 2
 

@@ -89,14 +89,14 @@ def test_writing_the_same_rows_again_changes_nothing(store: Store, where: IndexB
 
 def test_rows_are_seen_only_where_they_were_written(store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
-    places = [
+    index_buckets = [
         IndexBucketOf(shard, 4, "attempt-1"),
         IndexBucketOf(shard, 4, "attempt-10"),
         IndexBucketOf(shard, 5, "attempt-1"),
         IndexBucketOf(ShardId(shard.dataset, shard.shard + 1), 4, "attempt-1"),
         IndexBucketOf(ShardId(f"{shard.dataset}-2", shard.shard), 4, "attempt-1"),
     ]
-    for number, place in enumerate(places):
-        store.write_index_bucket(place, [bytes([number])] * (number + 1), lasting)
-    for number, place in enumerate(places):
-        assert list(store.index_bucket(place)) == [bytes([number])] * (number + 1)
+    for number, index_bucket in enumerate(index_buckets):
+        store.write_index_bucket(index_bucket, [bytes([number])] * (number + 1), lasting)
+    for number, index_bucket in enumerate(index_buckets):
+        assert list(store.index_bucket(index_bucket)) == [bytes([number])] * (number + 1)

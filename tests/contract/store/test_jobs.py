@@ -37,8 +37,8 @@ def test_jobs_are_read_in_the_order_of_their_buckets(
 
 
 def test_every_field_of_a_job_is_kept(store: Store, shard: ShardId, lasting: Lifetime) -> None:
-    nothing = Job(shard, 0, "p", 0, 0, frozenset(), wants_keys=False, life=lasting.length)
-    everything = Job(
+    empty = Job(shard, 0, "p", 0, 0, frozenset(), wants_keys=False, life=lasting.length)
+    full = Job(
         shard,
         1,
         "plan",
@@ -55,9 +55,9 @@ def test_every_field_of_a_job_is_kept(store: Store, shard: ShardId, lasting: Lif
         reason="offset 12 can't be decoded: «…»",
         renewals=12_345,
     )
-    assert store.add_job(nothing)
-    assert store.add_job(everything)
-    assert list(store.jobs(shard)) == [nothing, everything]
+    assert store.add_job(empty)
+    assert store.add_job(full)
+    assert list(store.jobs(shard)) == [empty, full]
 
 
 def test_a_job_is_not_overwritten(store: Store, shard: ShardId, lasting: Lifetime) -> None:
@@ -133,12 +133,12 @@ def change_renewals(before: Job) -> Job:
 def test_a_job_that_changed_is_neither_replaced_nor_removed(
     store: Store, shard: ShardId, lasting: Lifetime, change: Callable[[Job], Job]
 ) -> None:
-    imagined = leased(job(shard, 5, lasting), "a")
-    real = change(imagined)
-    assert store.add_job(real)
-    assert not store.replace_job(imagined, replace(imagined, reason="mine"))
-    assert not store.remove_job(imagined)
-    assert list(store.jobs(shard)) == [real]
+    outdated = leased(job(shard, 5, lasting), "a")
+    stored = change(outdated)
+    assert store.add_job(stored)
+    assert not store.replace_job(outdated, replace(outdated, reason="mine"))
+    assert not store.remove_job(outdated)
+    assert list(store.jobs(shard)) == [stored]
 
 
 def test_columns_that_are_not_compared_may_differ(store: Store, shard: ShardId, lasting: Lifetime) -> None:
@@ -160,15 +160,15 @@ def test_a_missing_job_is_neither_replaced_nor_removed(store: Store, shard: Shar
 
 
 def test_a_removed_job_is_deleted_and_can_be_added_again(store: Store, shard: ShardId, lasting: Lifetime) -> None:
-    first, beside = job(shard, 5, lasting), job(shard, 6, lasting)
+    first, neighbour = job(shard, 5, lasting), job(shard, 6, lasting)
     second = replace(job(shard, 5, lasting, plan="plan-2"), groups=frozenset())
     store.add_job(first)
-    store.add_job(beside)
+    store.add_job(neighbour)
     assert store.remove_job(first)
     assert not store.remove_job(first)
-    assert list(store.jobs(shard)) == [beside]
+    assert list(store.jobs(shard)) == [neighbour]
     assert store.add_job(second)
-    assert list(store.jobs(shard)) == [second, beside]
+    assert list(store.jobs(shard)) == [second, neighbour]
 
 
 def test_jobs_of_other_shards_are_separate(store: Store, lasting: Lifetime) -> None:

@@ -274,8 +274,8 @@ def test_many_more_rows_than_a_page_are_read(store: Store, shard: ShardId, owner
 
 def test_a_shards_rows_are_not_visible_in_another_shard(store: Store, lasting: Lifetime) -> None:
     here = fresh_shard()
-    beside, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(f"{here.dataset}-2", here.shard)
-    for number, shard in enumerate((here, beside, elsewhere)):
+    neighbour, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(f"{here.dataset}-2", here.shard)
+    for number, shard in enumerate((here, neighbour, elsewhere)):
         store.commit(
             taken(store, shard),
             manifest_write(
@@ -284,7 +284,7 @@ def test_a_shards_rows_are_not_visible_in_another_shard(store: Store, lasting: L
                 next_part_id=number,
             ),
         )
-    for number, shard in enumerate((here, beside, elsewhere)):
+    for number, shard in enumerate((here, neighbour, elsewhere)):
         rows = read(store, shard)
         assert [row.end for row in rows.cuts] == [number]
         assert [row.attempt for row in rows.groups] == [f"attempt-{number}"]

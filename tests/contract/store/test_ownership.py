@@ -54,8 +54,8 @@ def test_taking_a_shard_after_an_outdated_state_is_refused(store: Store, shard: 
 
 
 def test_a_shard_without_a_state_is_not_taken_after_one(store: Store, shard: ShardId) -> None:
-    imagined = ShardState(epoch=0, owner="", seen_at=None, topic_id="topic-1", next_part_id=0)
-    assert store.take(shard, fresh_owner(), imagined, now=1_000, topic_id="topic-1") is None
+    made_up_state = ShardState(epoch=0, owner="", seen_at=None, topic_id="topic-1", next_part_id=0)
+    assert store.take(shard, fresh_owner(), made_up_state, now=1_000, topic_id="topic-1") is None
     assert store.state(shard) is None
 
 
@@ -69,8 +69,8 @@ def test_only_epoch_and_owner_decide_whether_the_state_is_still_the_same(store: 
 
 
 def test_exactly_one_of_concurrent_takes_of_a_shard_succeeds(store: Store, other_store: Store, shard: ShardId) -> None:
-    def take(here: Store, after: ShardState | None, who: str) -> Ownership | None:
-        return here.take(shard, who, after, now=1_000, topic_id="topic-1")
+    def take(here: Store, after: ShardState | None, taker: str) -> Ownership | None:
+        return here.take(shard, taker, after, now=1_000, topic_id="topic-1")
 
     # The first round is for a shard without a state.
     for epoch in range(1, 6):
@@ -145,12 +145,12 @@ def test_a_shard_without_an_owner_can_not_be_written(store: Store, shard: ShardI
 
 def test_ownership_of_each_shard_is_separate(store: Store, lasting: Lifetime) -> None:
     here = fresh_shard()
-    beside, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(fresh_shard().dataset, here.shard)
+    neighbour, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(fresh_shard().dataset, here.shard)
     owner = taken(store, here)
-    assert store.state(beside) is None
+    assert store.state(neighbour) is None
     assert store.state(elsewhere) is None
-    taken(store, beside)
+    taken(store, neighbour)
     taken(store, elsewhere)
     store.commit(owner, manifest_write(cuts=(cut(1, lasting),)))
     with pytest.raises(Fenced):
-        store.commit(replace(owner, shard=beside), manifest_write(cuts=(cut(1, lasting),)))
+        store.commit(replace(owner, shard=neighbour), manifest_write(cuts=(cut(1, lasting),)))

@@ -36,8 +36,8 @@ def frozen_bucket(records: dict[int, tuple[int, int]], active: dict[int, int]) -
 
 
 def keys_of(ids: list[int], length: int = 8) -> PartKeyBatch:
-    chance = np.random.default_rng(len(ids))
-    texts = [chance.bytes(length // 2).hex() for _ in ids]
+    rng = np.random.default_rng(len(ids))
+    texts = [rng.bytes(length // 2).hex() for _ in ids]
     return PartKeyBatch.of(
         ids,
         [(part_id, part_id * 7) for part_id in ids] or np.empty((0, 2)),
@@ -59,18 +59,20 @@ def decode(encoded: EncodedBucket, rows: list[bytes] | None = None) -> StoredBuc
 
 
 @given(RECORDS, ACTIVE, st.randoms())
-def test_a_bucket_is_decoded_as_it_was_encoded(records: dict, active: dict, chance) -> None:
+def test_a_bucket_is_decoded_as_it_was_encoded(records: dict, active: dict, rng) -> None:
     frozen = frozen_bucket(records, active)
     ids = list(records)
-    chance.shuffle(ids)
+    rng.shuffle(ids)
     keys = keys_of(ids)
-    expected = {part_id: (keys.part_key(place), tuple(keys.key_hashes[place])) for place, part_id in enumerate(ids)}
+    expected = {
+        part_id: (keys.part_key(position), tuple(keys.key_hashes[position])) for position, part_id in enumerate(ids)
+    }
     stored = decode(encode_bucket(frozen, fetching(keys)))
     found = {}
     for part in stored.records:
-        for place, part_id in enumerate(part.keys.part_ids.tolist()):
-            found[part_id] = (part.keys.part_key(place), tuple(part.keys.key_hashes[place]))
-            assert (int(part.start[place]), int(part.end[place])) == records[part_id]
+        for position, part_id in enumerate(part.keys.part_ids.tolist()):
+            found[part_id] = (part.keys.part_key(position), tuple(part.keys.key_hashes[position]))
+            assert (int(part.start[position]), int(part.end[position])) == records[part_id]
     assert found == expected
     assert dict(zip(stored.active_ids.tolist(), stored.last.tolist(), strict=True)) == active
     assert stored.bucket == 480_000

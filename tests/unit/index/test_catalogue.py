@@ -48,7 +48,7 @@ class Shard:
 
     def found(self, selector: str, within: TimeRange | None = None, limit: int = 100) -> list[str]:
         keys = self.catalogue.series(parse_selector(selector), within, limit=limit).keys
-        return [decode_part_key(keys.part_key(place))["name"] for place in range(len(keys))]
+        return [decode_part_key(keys.part_key(position))["name"] for position in range(len(keys))]
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ BUDGET = RegexBudget(max_terms=1000, max_ms=60_000)
 NAMES, VALUES = ["a", "b", "é", "\U0001f600"], ["1", "2", "12", "ü", "\uffff"]
 # Each value of each label, alone and beside others; ids of three segments, of which some are deleted.
 KEYS = [
-    {name: VALUES[(place + at) % (at + 2)] for at, name in enumerate(NAMES) if place >> at & 1} | {"all": "x"}
-    for place in range(48)
+    {name: VALUES[(position + at) % (at + 2)] for at, name in enumerate(NAMES) if position >> at & 1} | {"all": "x"}
+    for position in range(48)
 ]
 DELETED = BitMap([3, 20, 21, 40])
 
@@ -87,13 +87,13 @@ def test_values_find_what_a_query_finds(full: PartKeyIndex, selectors: list[list
     assert packed is not None
     found = rows(full.part_keys_with_labels(packed, most))
     assert found == rows(by_query(full, selectors, most))
-    meant = [
-        place
-        for place, labels in enumerate(KEYS)
-        if place not in DELETED
+    expected = [
+        position
+        for position, labels in enumerate(KEYS)
+        if position not in DELETED
         and any(all(labels.get(matcher.label) in values_of(matcher) for matcher in matchers) for matchers in selectors)
     ]
-    assert found == (None if len(meant) > most else [(place, encode_part_key(KEYS[place])) for place in meant])
+    assert found == (None if len(expected) > most else [(index, encode_part_key(KEYS[index])) for index in expected])
 
 
 @given(selectors=selectors_of(ANY, least=0))

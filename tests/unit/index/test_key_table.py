@@ -75,8 +75,8 @@ TestTableBesideADict = TableBesideADict.TestCase
 
 
 def random_keys(count: int) -> tuple[np.ndarray, np.ndarray]:
-    chance = np.random.default_rng(7)
-    return chance.integers(0, 2**64, count, dtype=np.uint64), chance.integers(0, 2**64, count, dtype=np.uint64)
+    rng = np.random.default_rng(7)
+    return rng.integers(0, 2**64, count, dtype=np.uint64), rng.integers(0, 2**64, count, dtype=np.uint64)
 
 
 def test_growth_keeps_every_key() -> None:
@@ -116,15 +116,15 @@ def test_reserved_room_is_used_without_growing() -> None:
 
 
 def test_keys_in_the_order_of_their_rows_are_found_as_any_others() -> None:
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     low, high = random_keys(2_000)
     columns = PartColumns(PartRows.new_keys(np.arange(2_000, dtype=np.uint32), low, high, low))
     table = KeyTable()
     table.insert(low, high, np.arange(2_000, dtype=np.uint32))
-    gone = chance.choice(2_000, 300, replace=False)
+    gone = rng.choice(2_000, 300, replace=False)
     table.remove(low[gone], high[gone])
     columns.remove(np.sort(gone))
-    for order in (np.arange(2_000), np.arange(2_000)[::-1], chance.integers(0, 2_000, 5_000)):
+    for order in (np.arange(2_000), np.arange(2_000)[::-1], rng.integers(0, 2_000, 5_000)):
         keys = low[order], high[order]
         found = table.assign(*keys, next_row=0, max_keys=0, columns=columns.rows).rows
         assert np.array_equal(found, table.find(*keys))

@@ -47,12 +47,12 @@ def test_a_changed_byte_in_any_file_is_found(closed_copy: Path) -> None:
     files = files_of(closed_copy)
     for path in files:
         content = path.read_bytes()
-        places = {*range(0, len(content), max(1, len(content) // 8)), len(content) - 1, len(content) - 12}
-        for place, change in zip(sorted(places), cycle((0x01, 0xFF))):
+        offsets = {*range(0, len(content), max(1, len(content) // 8)), len(content) - 1, len(content) - 12}
+        for offset, change in zip(sorted(offsets), cycle((0x01, 0xFF))):
             damaged = bytearray(content)
-            damaged[place] ^= change
+            damaged[offset] ^= change
             path.write_bytes(damaged)
-            assert refused(closed_copy, identity(FIRST + 1)), (path, place)
+            assert refused(closed_copy, identity(FIRST + 1)), (path, offset)
         path.write_bytes(content)
     assert files_of(closed_copy) == files
     assert opened(closed_copy, identity(FIRST + 1)) == KEPT

@@ -39,9 +39,12 @@ LONGEST = 32 << 10
 # Every character of ASCII, and such that take two, three and four bytes.
 ODD = [chr(code) for code in range(1, 128)] + ["é", "\u2028", "\U0001f600", 'é"\n', '\\\U0001f600"', "\uffffé\t"]
 GROUPED = [{"group": f"g{number % 7}", "n": str(number), "odd" + "x" * (number % 3): "v"} for number in range(40)]
-KEYS: list[dict[str, str]] = [{"id": str(place), "odd": text} for place, text in enumerate(ODD)]
+KEYS: list[dict[str, str]] = [{"id": str(position), "odd": text} for position, text in enumerate(ODD)]
 # Odd names come alone, all of them, and a handful together.
-KEYS += [{"id": f"name {place}", "part": f"p{place // MAX_LISTED_KEYS}", text: "v"} for place, text in enumerate(ODD)]
+KEYS += [
+    {"id": f"name {position}", "part": f"p{position // MAX_LISTED_KEYS}", text: "v"}
+    for position, text in enumerate(ODD)
+]
 KEYS += [{"all names": "x", text: "v"} for text in ODD] + GROUPED
 
 
@@ -114,20 +117,20 @@ def packed(head: bytes, selectors: bytes) -> bytes:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("label", ["odd", "id", "none"])
 def test_odd_values_are_returned_unchanged(client: socket.socket, kind: str, label: str) -> None:
-    for place in range(len(ODD)):
-        lookup = PackedLookup(kind, [[("id", str(place))]], label)
-        assert answer_to(client, lookup.frame()) == expected_answer([KEYS[place]], kind, label)
+    for position in range(len(ODD)):
+        lookup = PackedLookup(kind, [[("id", str(position))]], label)
+        assert answer_to(client, lookup.frame()) == expected_answer([KEYS[position]], kind, label)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_odd_names_are_returned_unchanged(client: socket.socket, kind: str) -> None:
-    for place, text in enumerate(ODD):
-        key = [{"id": f"name {place}", "part": f"p{place // MAX_LISTED_KEYS}", text: "v"}]
-        assert answer_to(client, PackedLookup(kind, [[("id", f"name {place}")]], text).frame()) == expected_answer(
+    for position, text in enumerate(ODD):
+        key = [{"id": f"name {position}", "part": f"p{position // MAX_LISTED_KEYS}", text: "v"}]
+        assert answer_to(client, PackedLookup(kind, [[("id", f"name {position}")]], text).frame()) == expected_answer(
             key, kind, text
         )
         assert answer_to(
-            client, PackedLookup(kind, [[("id", f"name {place}"), (text, "v")]]).frame()
+            client, PackedLookup(kind, [[("id", f"name {position}"), (text, "v")]]).frame()
         ) == expected_answer(key, kind)
     for part in {key["part"] for key in KEYS if "part" in key}:
         some = [key for key in KEYS if key.get("part") == part]
@@ -247,19 +250,19 @@ def test_malformed_selectors_are_declined_and_the_connection_stays_open(client: 
 
 def test_a_label_with_a_wrong_length_is_declined(client: socket.socket) -> None:
     frame = bytearray(PackedLookup(LABEL_VALUES, [[("n", "3")]], "group").frame())
-    place = PREFIX.size + PREFIX.unpack_from(frame)[1] + HEAD.size - 2
+    offset = PREFIX.size + PREFIX.unpack_from(frame)[1] + HEAD.size - 2
     for length in [*range(40), 0xFFFF]:
-        struct.pack_into("<H", frame, place, length)
+        struct.pack_into("<H", frame, offset, length)
         expected = expected_answer([GROUPED[3]], LABEL_VALUES, "group") if length == len("group") else None
         assert answer_to(client, bytes(frame)) == expected
 
 
 def test_selectors_with_a_wrong_length_are_declined(client: socket.socket) -> None:
     frame = bytearray(PackedLookup(SERIES, [[("n", "3")]]).frame())
-    place = PREFIX.size + PREFIX.unpack_from(frame)[1] + HEAD.size
-    (sound,) = struct.unpack_from("<I", frame, place)
+    offset = PREFIX.size + PREFIX.unpack_from(frame)[1] + HEAD.size
+    (sound,) = struct.unpack_from("<I", frame, offset)
     for length in [*range(40), 2**31 - 1, 2**31, 2**32 - 1]:
-        struct.pack_into("<I", frame, place, length)
+        struct.pack_into("<I", frame, offset, length)
         expected = expected_answer([GROUPED[3]], SERIES) if length == sound else None
         assert answer_to(client, bytes(frame)) == expected
 

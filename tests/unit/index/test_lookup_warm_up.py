@@ -106,14 +106,14 @@ def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: W
             seen.append((lookup.kind, tuple(name for name, _ in selector)))
             warm_up.sendall(answer)
     # The kinds alternate, both by one label and by all.
-    assert all({kind for kind, _ in seen[turn : turn + 3]} == set(KINDS) for turn in range(len(seen) - 2))
+    assert all({kind for kind, _ in seen[number : number + 3]} == set(KINDS) for number in range(len(seen) - 2))
     assert set(seen) == set(product(KINDS, (RAREST, ALL)))
 
 
 def test_answers_are_correct_during_and_after_the_warm_up(warming: WarmUpServer) -> None:
     with warming.begin() as warm_up:
-        for turn, _ in zip(range(300), lookups(warm_up), strict=False):
-            assert answer_to(warming.client, series_of(turn)) == series_answer(turn)
+        for number, _ in zip(range(300), lookups(warm_up), strict=False):
+            assert answer_to(warming.client, series_of(number)) == series_answer(number)
             warm_up.sendall(DECLINED)
     names = PackedLookup(LABEL_NAMES, [[("é", "7\n")]]).frame()
     assert answer_to(warming.client, names) == Found(sorted(LABELS[0]), [4] * 3)
@@ -131,9 +131,9 @@ def test_the_warm_up_ends_when_the_server_is_shut_and_does_not_start_again(warmi
         warm_up.sendall(DECLINED)
         assert list(remaining) == []
     warming.server.open(warming.index, warming.columns)
-    with connected(Path(warming.listener.getsockname())) as mine:
+    with connected(Path(warming.listener.getsockname())) as accepted:
         other, _ = warming.listener.accept()
-        mine.sendall(b"mine")
+        accepted.sendall(b"mine")
         assert other.recv(4) == b"mine"
         other.close()
     assert answer_to(warming.client, series_of(5)) == series_answer(5)

@@ -106,10 +106,10 @@ def test_text_of_one_to_four_bytes_a_character_is_found_as_it_is(index: PartKeyI
     texts = ["a", "é", "€", "😀", "aé€😀", "\x00", "\U0010ffff", "\ufffd"]
     index.add(batch_of(*({f"name {text}": text, "all": text} for text in texts)))
     index.refresh()
-    for place, text in enumerate(texts):
-        assert index.search(label_is("all", text)) == BitMap([place])
-        assert index.search(label_is(f"name {text}", text)) == BitMap([place])
-        assert index.search(has_label(f"name {text}")) == BitMap([place])
+    for position, text in enumerate(texts):
+        assert index.search(label_is("all", text)) == BitMap([position])
+        assert index.search(label_is(f"name {text}", text)) == BitMap([position])
+        assert index.search(has_label(f"name {text}")) == BitMap([position])
     assert index.label_values("all").terms == sorted(texts)
     assert index.label_names(prefix="name ").terms == sorted(f"name {text}" for text in texts)
 
@@ -243,7 +243,7 @@ def test_few_keys_are_returned_by_one_search_and_many_are_not(index: PartKeyInde
     assert found is not None
     assert sorted(found.part_ids.tolist()) == [1, 5, 9, 13, 17]
     assert found.part_keys() == [encode_part_key({"n": "1"})] * 5
-    assert [found.part_ids[place] for place in (4, 0)] == found.take(np.array([4, 0])).part_ids.tolist()
+    assert [found.part_ids[position] for position in (4, 0)] == found.take(np.array([4, 0])).part_ids.tolist()
     assert found.take(np.array([4, 0])).part_keys() == [encode_part_key({"n": "1"})] * 2
     assert index.part_keys_up_to(label_is("n", "1"), 4) is None
     none = index.part_keys_up_to(label_is("n", "none"), 0)

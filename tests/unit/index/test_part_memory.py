@@ -46,7 +46,7 @@ def stored(memory: PartMemory) -> Stored:
 def rows_from(first_id: int, count: int, gap: int = 1) -> PartRows:
     """Rows with distinct values in all columns and keys."""
     ids = np.arange(first_id, first_id + count * gap, gap, dtype=np.uint32)
-    rows = PartRows.new_keys(ids, *(ids.astype(np.uint64) * 10 + place for place in range(3)))
+    rows = PartRows.new_keys(ids, *(ids.astype(np.uint64) * 10 + position for position in range(3)))
     rows.start[:] = -10 * ids.astype(np.int64) - 1
     rows.last[:] = 10 * ids.astype(np.int64) + 7
     rows.newest[:] = ids % 11
@@ -133,14 +133,14 @@ def test_arrays_outlive_their_memory_and_its_file_is_closed_with_it() -> None:
     ids, start, end = memory.part_id, memory.start, memory.end
     ids[:2], start[:2], end[:2] = [1, 2], [3, 4], [5, 6]
     memory.set_length(2)
-    rows, had = memory.rows, open_files()
+    rows, open_with_memory = memory.rows, open_files()
     with Path(memory.path).open("rb") as other:
         del memory
         end[1] = 60
         # A process that has opened the file can still read it.
         other.seek(-8 * rows, os.SEEK_END)
         assert struct.unpack("<qq", other.read(16)) == (5, 60)
-    assert open_files() < had
+    assert open_files() < open_with_memory
     assert (ids[:2].tolist(), start[:2].tolist(), end[:2].tolist()) == ([1, 2], [3, 4], [5, 60])
     del ids, start, end
     assert open_files() == before
@@ -150,9 +150,9 @@ def test_no_files_stay_open_however_often_columns_move() -> None:
     before = open_files()
     columns = PartColumns()
     open_for_columns = open_files() - before
-    for turn in range(50):
+    for number in range(50):
         memory = columns.memory
-        columns.append(rows_from(2000 * turn, 2000))
+        columns.append(rows_from(2000 * number, 2000))
         columns.remove(np.arange(len(columns) - 1))
         assert columns.squeeze() is not None
         assert columns.memory is not memory

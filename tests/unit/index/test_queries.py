@@ -78,7 +78,7 @@ def test_anchors_after_characters_of_several_bytes_are_not_the_start(full: PartK
     found = full.search(matching(expression))
     # RE2's word boundary considers ASCII letters only.
     wanted = re.compile(expression, re.DOTALL | re.ASCII)
-    assert found == BitMap([place for place, value in enumerate(VALUES) if wanted.fullmatch(value)])
+    assert found == BitMap([position for position, value in enumerate(VALUES) if wanted.fullmatch(value)])
 
 
 def test_with_a_known_prefix_other_values_are_not_examined(full: PartKeyIndex) -> None:

@@ -153,7 +153,7 @@ def test_the_same_samples_are_kept_as_by_a_simple_comparison(
 ) -> None:
     rows, record_times, checked = batch
     expected: list[list[tuple[int, float]]] = []
-    old = far = place = 0
+    old = far = position = 0
     for record, times in rows:
         expected.append([])
         for time in times:
@@ -163,8 +163,8 @@ def test_the_same_samples_are_kept_as_by_a_simple_comparison(
             old += too_old
             far += too_far
             if not too_old and not too_far:
-                expected[-1].append((time, float(place)))
-            place += 1
+                expected[-1].append((time, float(position)))
+            position += 1
     kept = keep(rows, record_times, behind=behind, ahead=ahead, checked=checked)
     assert rows_of(kept.columns) == expected
     assert (kept.too_old, kept.too_far_ahead) == (old, far)

@@ -200,10 +200,10 @@ def test_any_text_is_parsed_or_refused_with_a_position(text: str) -> None:
     try:
         matchers = parse_selector(text)
     except InvalidSelector as refused:
-        place = refused.position
+        position = refused.position
     else:
-        place = len(text) if matchers or "{" in text else -1
-    assert 0 <= place <= len(text)
+        position = len(text) if matchers or "{" in text else -1
+    assert 0 <= position <= len(text)
 
 
 @given(

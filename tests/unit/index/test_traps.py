@@ -76,8 +76,8 @@ class Shard:
         keys = keys.take(keys.present())
         batch = self.documents.fetch(to_bitmap(keys.part_id))
         names = {
-            part_id: decode_part_key(batch.part_key(place))["name"]
-            for place, part_id in enumerate(batch.part_ids.tolist())
+            part_id: decode_part_key(batch.part_key(position))["name"]
+            for position, part_id in enumerate(batch.part_ids.tolist())
         }
         rows = zip(keys.part_id.tolist(), keys.start.tolist(), keys.end.tolist(), strict=True)
         return {

@@ -53,14 +53,14 @@ def test_eight_workers_at_once_leave_one_event_file_and_one_change_of_state(tmp_
 
     def complete() -> None:
         completion = Completion(clock, tmp_path, webhook)
-        mine = BulkBoard(cast("Store", MemoryStore(server)), "metrics", clock)
-        seen = mine.job("job")
+        own_board = BulkBoard(cast("Store", MemoryStore(server)), "metrics", clock)
+        seen = own_board.job("job")
         barrier.wait()
 
         def finished(job: BulkJob) -> BulkJob:
             return completion.finish(job, PARTS) if job.state is BulkJobState.COMPLETING else job
 
-        changed.append(mine.change(seen, finished).version == JOB.version + 1)
+        changed.append(own_board.change(seen, finished).version == JOB.version + 1)
 
     threads = [threading.Thread(target=complete) for _ in range(8)]
     for thread in threads:
@@ -120,11 +120,11 @@ def test_each_failure_of_a_job_has_an_event_with_a_key_of_its_own(tmp_path: Path
         NOW,
         True,
     )
-    going = resume(once, NOW)
-    again = replace(going, state=BulkJobState.FAILED, reason="part 0: the disk is full")
+    resumed = resume(once, NOW)
+    again = replace(resumed, state=BulkJobState.FAILED, reason="part 0: the disk is full")
     assert not is_announced(again)
     assert is_announced(completion.announce(again, PARTS))
-    completion.finish(replace(going, state=BulkJobState.COMPLETING), PARTS)
+    completion.finish(replace(resumed, state=BulkJobState.COMPLETING), PARTS)
     assert [key for key, _ in webhook.calls] == ["job.failed.0", "job.failed.1", "job"]
     assert [json.loads(body)["event"] for _, body in webhook.calls] == ["job.failed", "job.failed", "job.done"]
     # A reader that waits for the file of a done job is not misled by that of a failed one.

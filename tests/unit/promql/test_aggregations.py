@@ -42,13 +42,13 @@ def column(*values: float | None) -> Vector:
 def cells(found: Vector) -> Cells:
     """The value at each step, or None, by label set. Series without samples are dropped; label sets are distinct."""
     result: Cells = {}
-    for place in range(len(found.keys)):
-        row = found.values[place]
+    for position in range(len(found.keys)):
+        row = found.values[position]
         values = [
             None if bits == NO_SAMPLE_BITS else float(value)
             for value, bits in zip(row, row.view(np.uint64), strict=True)
         ]
-        labels = tuple(decode_part_key(found.keys.key(place)).items())
+        labels = tuple(decode_part_key(found.keys.key(position)).items())
         assert labels not in result
         if any(value is not None for value in values):
             result[labels] = values
@@ -75,10 +75,10 @@ def expected(aggregator: Aggregator, values: list[float], quantile: float) -> fl
     count = len(values)
     mean = math.fsum(values) / count
     variance = math.fsum((value - mean) ** 2 for value in values) / count
-    place = quantile * (count - 1)
-    low = math.floor(place)
+    rank = quantile * (count - 1)
+    low = math.floor(rank)
     ordered = sorted(values)
-    between = ordered[low] * (1 - place + low) + ordered[min(low + 1, count - 1)] * (place - low)
+    between = ordered[low] * (1 - rank + low) + ordered[min(low + 1, count - 1)] * (rank - low)
     return {
         Aggregator.SUM: math.fsum(values),
         Aggregator.AVG: mean,
@@ -358,7 +358,7 @@ def test_of_equal_values_those_whose_labels_come_first_are_kept_and_sorted_first
     # Prometheus keeps 01 of the first: a greater value that comes later takes the first one's place in its heap.
     for values, kept in (((1.0, 1.0, 2.0), "2 0"), ((2.0, 1.0, 1.0), "0 1"), ((NAN, NAN, NAN), "0 1")):
         top = aggregate(spec_of(Aggregator.TOPK, 1, 2), column(*values))
-        assert list(cells(top)) == [(("i", f"0{place}"),) for place in kept.split()]
+        assert list(cells(top)) == [(("i", f"0{number}"),) for number in kept.split()]
     assert list(cells(aggregate(spec_of(Aggregator.BOTTOMK, 1, 2), column(1.0, 2.0, -0.0, 0.0)))) == [
         (("i", "02"),),
         (("i", "03"),),

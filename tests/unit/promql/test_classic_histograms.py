@@ -217,16 +217,16 @@ def modelled(levels: float, counts: list[tuple[float, float]]) -> float:
     bounds = [bound for bound, _ in counts]
     raised: F64s = np.maximum.accumulate([count for _, count in counts])
     rank = levels * raised[-1]
-    place = bisect_left(raised.tolist(), rank)
+    position = bisect_left(raised.tolist(), rank)
     # Without observations, or where the first bucket can't be interpolated.
-    if raised[-1] == 0 or (place == 0 and raised[0] == 0 and bounds[0] > 0):
+    if raised[-1] == 0 or (position == 0 and raised[0] == 0 and bounds[0] > 0):
         return NAN
-    if place == len(bounds) - 1:
+    if position == len(bounds) - 1:
         return bounds[-2]
-    if place == 0:
+    if position == 0:
         return bounds[0] * rank / raised[0] if bounds[0] > 0 else bounds[0]
-    share = (rank - raised[place - 1]) / (raised[place] - raised[place - 1])
-    return float(bounds[place - 1] + (bounds[place] - bounds[place - 1]) * share)
+    share = (rank - raised[position - 1]) / (raised[position] - raised[position - 1])
+    return float(bounds[position - 1] + (bounds[position] - bounds[position - 1]) * share)
 
 
 def test_many_histograms_agree_with_the_model() -> None:
@@ -245,7 +245,9 @@ def test_many_histograms_agree_with_the_model() -> None:
     generator.shuffle(series)
     levels = [0, 0.2, 0.5, 0.77, 0.99, 1]
     found, _ = histogram_quantile(np.array(levels, dtype=np.float64), buckets(*series), grid(6))
-    by_number = {decode_part_key(found.keys.key(place))["number"]: found.values[place].tolist() for place in range(40)}
+    by_number = {
+        decode_part_key(found.keys.key(position))["number"]: found.values[position].tolist() for position in range(40)
+    }
     for number, expected in histograms:
         model = [modelled(levels[step], [(bound, counts[step]) for bound, counts in expected]) for step in range(6)]
         assert same(by_number[number], model), expected

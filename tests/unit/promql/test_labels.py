@@ -38,8 +38,8 @@ def made(*label_sets: dict[str, str]) -> KeyBytes:
 
 def read(keys: KeyBytes) -> list[dict[str, str]]:
     """The label sets; each is checked to be in canonical form."""
-    decoded = [decode_part_key(keys.key(place)) for place in range(len(keys))]
-    assert [encode_part_key(labels) for labels in decoded] == [keys.key(place) for place in range(len(keys))]
+    decoded = [decode_part_key(keys.key(position)) for position in range(len(keys))]
+    assert [encode_part_key(labels) for labels in decoded] == [keys.key(position) for position in range(len(keys))]
     return decoded
 
 

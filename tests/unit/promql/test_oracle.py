@@ -108,13 +108,13 @@ def as_json(result: Result) -> Any:
     points = result.points
     assert points is not None
     found = []
-    for place in range(len(points)):
-        own = slice(int(points.first_point[place]), int(points.first_point[place + 1]))
+    for position in range(len(points)):
+        own = slice(int(points.first_point[position]), int(points.first_point[position + 1]))
         values = [
             [time / 1000, number_text(value)]
             for time, value in zip(points.time[own].tolist(), points.value[own].tolist(), strict=True)
         ]
-        found.append({"metric": decode_part_key(points.keys.key(place)), "values": values})
+        found.append({"metric": decode_part_key(points.keys.key(position)), "values": values})
     return found
 
 

@@ -71,7 +71,7 @@ def evaluated(text: str, held: Samples, first: int, count: int) -> tuple[Fragmen
 def finished(fragment: Fragment, partial: Partial) -> tuple[dict[bytes, list[int]], list[str]]:
     """The result by series, as bits."""
     vector, annotations = merged(fragment, [partial])
-    rows = {vector.keys.key(place): row.view(np.int64).tolist() for place, row in enumerate(vector.values)}
+    rows = {vector.keys.key(position): row.view(np.int64).tolist() for position, row in enumerate(vector.values)}
     assert len(rows) == len(vector.keys)
     return rows, sorted(annotation.text for annotation in annotations)
 

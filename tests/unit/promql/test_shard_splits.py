@@ -53,11 +53,11 @@ def listed(result: Result) -> dict[bytes, tuple[list[int], np.ndarray]]:
     if points is None:
         return {b"": ([], np.array([result.number]))}
     return {
-        points.keys.key(place): (
-            points.time[points.first_point[place] : points.first_point[place + 1]].tolist(),
-            points.value[points.first_point[place] : points.first_point[place + 1]],
+        points.keys.key(position): (
+            points.time[points.first_point[position] : points.first_point[position + 1]].tolist(),
+            points.value[points.first_point[position] : points.first_point[position + 1]],
         )
-        for place in range(len(points))
+        for position in range(len(points))
     }
 
 

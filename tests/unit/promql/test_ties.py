@@ -24,7 +24,7 @@ RANKINGS = [(aggregator, steps) for aggregator in (Aggregator.TOPK, Aggregator.B
 def some_rows(random: Random, steps: int) -> Rows:
     """Series of two groups with few values among them: NaN, none, and zeros of both signs."""
     values = (1.0, 2.0, 0.0, -0.0, nan, NO_SAMPLE)
-    names = [(random.choice("ab"), f"{place:02}") for place in range(random.randrange(1, 30))]
+    names = [(random.choice("ab"), f"{position:02}") for position in range(random.randrange(1, 30))]
     return {name: [random.choice(values) for _ in range(steps)] for name in names}
 
 
@@ -64,7 +64,7 @@ def state_of(spec: AggregationSpec, steps: int, rows: list[tuple[Series, list[fl
 
 
 def series_of(found: Vector) -> list[Series]:
-    texts = [found.keys.key(place) for place in range(len(found.keys))]
+    texts = [found.keys.key(position) for position in range(len(found.keys))]
     known = {
         encode_part_key({"group": group, "name": f"{name:02}"}): (group, f"{name:02}")
         for group in "ab"

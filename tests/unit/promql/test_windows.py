@@ -54,7 +54,7 @@ def samples(*series: list[tuple[int, float]]) -> Samples:
 
 def every_15_s(*values: float) -> list[tuple[int, float]]:
     """From 15 s on."""
-    return [(15_000 * (place + 1), value) for place, value in enumerate(values)]
+    return [(15_000 * (position + 1), value) for position, value in enumerate(values)]
 
 
 def is_missing(values: F64Matrix) -> list[bool]:
@@ -119,13 +119,13 @@ def test_windows_agree_with_the_reference(name: str) -> None:
         parameters = (world.parameter,) if WINDOW_FUNCTIONS[name].parameters else ()
         found = evaluate_window(name, samples(*world.series), world.grid, world.length, parameters)
         for at, end in enumerate(world.grid.timestamps()):
-            for place, points in enumerate(world.series):
+            for position, points in enumerate(world.series):
                 window = reference.window_of(points, int(end), world.length)
                 expected = reference.evaluate(name, window, int(end), world.length, float(world.parameter[at]))
-                missing = found[place, at].view(np.int64) == NO_SAMPLE_BITS
-                assert missing == (expected is None), (seed, place, at, window)
+                missing = found[position, at].view(np.int64) == NO_SAMPLE_BITS
+                assert missing == (expected is None), (seed, position, at, window)
                 if expected is not None:
-                    assert close(float(found[place, at]), expected), (seed, place, at, window, expected)
+                    assert close(float(found[position, at]), expected), (seed, position, at, window, expected)
                     compared += 1
     assert compared > 500
 

@@ -29,18 +29,18 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_detected(
 ) -> None:
     cuts = joined(10, 100, lengths)
     check_contiguous(cuts, SHARD)
-    place = data.draw(st.integers(0, len(cuts) - 1))
+    position = data.draw(st.integers(0, len(cuts) - 1))
     by = data.draw(st.sampled_from([-1, 1]))
     harmed = {
-        "end": [*cuts[:place], replace(cuts[place], end=cuts[place].end + by), *cuts[place + 1 :]],
-        "start": [*cuts[:place], replace(cuts[place], start=cuts[place].start + by), *cuts[place + 1 :]],
-        "missing": [*cuts[:place], *cuts[place + 1 :]],
+        "end": [*cuts[:position], replace(cuts[position], end=cuts[position].end + by), *cuts[position + 1 :]],
+        "start": [*cuts[:position], replace(cuts[position], start=cuts[position].start + by), *cuts[position + 1 :]],
+        "missing": [*cuts[:position], *cuts[position + 1 :]],
     }
     # The outermost ends join nothing, and an expired row is not missed.
     sound = {
-        "end": place == len(cuts) - 1 and cuts[place].end + by >= cuts[place].start,
-        "start": place == 0 and cuts[place].start + by <= cuts[place].end,
-        "missing": place in (0, len(cuts) - 1),
+        "end": position == len(cuts) - 1 and cuts[position].end + by >= cuts[position].start,
+        "start": position == 0 and cuts[position].start + by <= cuts[position].end,
+        "missing": position in (0, len(cuts) - 1),
     }
     for what, rows in harmed.items():
         if sound[what]:
@@ -65,8 +65,8 @@ def test_any_rows_give_the_progress_of_a_simple_model(
     cuts = joined(10, 100, lengths)
     if begins:
         cuts.insert(0, beginning(9, 100))
-    places = st.tuples(st.integers(9, 10 + len(lengths)), st.integers(0, groups))
-    written = data.draw(st.dictionaries(places, st.booleans()))
+    bucket_and_group = st.tuples(st.integers(9, 10 + len(lengths)), st.integers(0, groups))
+    written = data.draw(st.dictionaries(bucket_and_group, st.booleans()))
     rows = [row(bucket, group, superseded=superseded) for (bucket, group), superseded in written.items()]
     found = progress(manifest(cuts, rows), groups, SHARD)
     if not cuts:

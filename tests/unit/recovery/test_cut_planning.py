@@ -27,7 +27,7 @@ def records(*times: int, first: int = 500) -> LogTimes:
     """A log with records of these times, from an offset on."""
 
     def offset_at(time: int) -> int | None:
-        return next((first + place for place, found in enumerate(times) if found >= time), None)
+        return next((first + position for position, found in enumerate(times) if found >= time), None)
 
     def read(start: int, end: int) -> Iterator[tuple[I64s, I64s]]:
         # In batches, as a log is read.
@@ -224,14 +224,14 @@ def test_one_record_ahead_moves_no_other_record_to_another_bucket_if_it_would_cl
 ) -> None:
     ordered = sorted(times)
     wrong = list(ordered)
-    place = ahead % len(wrong)
-    wrong[place] = 112 * HOUR + 8 * HOUR
+    position = ahead % len(wrong)
+    wrong[position] = 112 * HOUR + 8 * HOUR
     end, present = 500 + len(ordered), 112 * HOUR + 30 * HOUR
-    if place in (0, len(wrong) - 1):
+    if position in (0, len(wrong) - 1):
         return
     # It stands where its neighbours do; it counts with the least time behind it.
     counted = list(ordered)
-    counted[place] = ordered[place + 1]
+    counted[position] = ordered[position + 1]
     assert planned(records(*wrong), end, present=present) == planned(records(*counted), end, present=present)
 
 

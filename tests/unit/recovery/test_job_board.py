@@ -211,11 +211,11 @@ def test_progress_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
     assert JobProgress.of([]).fraction == 1.0
     held = leased(board)
     board.finish(held)
-    standing = JobProgress.of(board.jobs(SHARD))
-    assert (standing.jobs, standing.done, standing.records, standing.records_done) == (3, 1, 300, 100)
-    assert standing.fraction == pytest.approx(1 / 3)
-    assert not standing.is_done
-    assert standing.failed == ()
+    progress = JobProgress.of(board.jobs(SHARD))
+    assert (progress.jobs, progress.done, progress.records, progress.records_done) == (3, 1, 300, 100)
+    assert progress.fraction == pytest.approx(1 / 3)
+    assert not progress.is_done
+    assert progress.failed == ()
 
 
 class MissedAnswers:

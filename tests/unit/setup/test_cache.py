@@ -34,44 +34,44 @@ def cache(tmp_path: Path, notices: list[str]) -> Cache:
 
 
 def test_an_intact_entry_is_used_unchanged(cache: Cache) -> None:
-    place, built = cache.entry(RECIPE, write_two_files)
+    entry, built = cache.entry(RECIPE, write_two_files)
     assert built
     again, built_again = cache.entry(RECIPE, forbidden)
-    assert again == place
+    assert again == entry
     assert not built_again
 
 
-def flip_a_byte(place: Path) -> None:
-    content = bytearray((place / "deep" / "b.jar").read_bytes())
+def flip_a_byte(entry: Path) -> None:
+    content = bytearray((entry / "deep" / "b.jar").read_bytes())
     content[500] ^= 1
-    (place / "deep" / "b.jar").write_bytes(content)
+    (entry / "deep" / "b.jar").write_bytes(content)
 
 
-def truncate(place: Path) -> None:
-    (place / "a.jar").write_bytes(b"a" * 999)
+def truncate(entry: Path) -> None:
+    (entry / "a.jar").write_bytes(b"a" * 999)
 
 
-def lose_a_file(place: Path) -> None:
-    (place / "a.jar").unlink()
+def lose_a_file(entry: Path) -> None:
+    (entry / "a.jar").unlink()
 
 
-def point_a_link_elsewhere(place: Path) -> None:
-    (place / "link").unlink()
-    (place / "link").symlink_to("deep/b.jar")
+def point_a_link_elsewhere(entry: Path) -> None:
+    (entry / "link").unlink()
+    (entry / "link").symlink_to("deep/b.jar")
 
 
-def lose_the_listing(place: Path) -> None:
-    (place / LISTING).unlink()
+def lose_the_listing(entry: Path) -> None:
+    (entry / LISTING).unlink()
 
 
-def cut_the_listing(place: Path) -> None:
-    text = (place / LISTING).read_text()
-    (place / LISTING).write_text(text[: len(text) // 2])
+def cut_the_listing(entry: Path) -> None:
+    text = (entry / LISTING).read_text()
+    (entry / LISTING).write_text(text[: len(text) // 2])
 
 
-def empty_the_folder(place: Path) -> None:
-    shutil.rmtree(place)
-    place.mkdir()
+def empty_the_folder(entry: Path) -> None:
+    shutil.rmtree(entry)
+    entry.mkdir()
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def empty_the_folder(place: Path) -> None:
     ],
 )
 def test_a_damaged_entry_is_built_again_and_the_fault_is_named(cache: Cache, notices: list[str], damage, named) -> None:
-    place, _ = cache.entry(RECIPE, write_two_files)
-    damage(place)
+    entry, _ = cache.entry(RECIPE, write_two_files)
+    damage(entry)
     _, built = cache.entry(RECIPE, write_two_files)
     assert built
-    assert find_fault(place) is None
+    assert find_fault(entry) is None
     assert len(notices) == 1
     assert named in notices[0]
 
@@ -114,8 +114,8 @@ def test_byte_code_written_later_does_not_invalidate_an_entry(cache: Cache) -> N
         (folder / "__pycache__" / "x.pyc").write_bytes(b"first")
         (folder / "x.py").write_text("x = 1")
 
-    place, _ = cache.entry(RECIPE, build)
-    (place / "__pycache__" / "x.pyc").write_bytes(b"second")
+    entry, _ = cache.entry(RECIPE, build)
+    (entry / "__pycache__" / "x.pyc").write_bytes(b"second")
     cache.entry(RECIPE, forbidden)
 
 
@@ -137,7 +137,7 @@ def test_every_input_changes_the_key(tmp_path: Path) -> None:
     assert len(keys) == 8
 
 
-def test_the_place_of_the_checkout_does_not_change_the_key(tmp_path: Path) -> None:
+def test_the_path_of_the_checkout_does_not_change_the_key(tmp_path: Path) -> None:
     keys = set()
     for checkout in ("one", "two"):
         pom = tmp_path / checkout / "pom.xml"

@@ -14,7 +14,7 @@ KEYS = [(metric, 0, low) for metric in range(8) for low in range(8)]
 
 def feed(fed: FedBuffer, records: int, first: int = 0) -> None:
     for time in range(first, first + records):
-        fed.feed([(key, [(time, time * 977 + place)]) for place, key in enumerate(KEYS)])
+        fed.feed([(key, [(time, time * 977 + position)]) for position, key in enumerate(KEYS)])
 
 
 def page_files(folder: Path) -> list[Path]:

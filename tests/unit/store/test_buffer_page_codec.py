@@ -135,8 +135,8 @@ def bytes_a_sample(times: np.ndarray, values: np.ndarray) -> float:
 
 
 def scraped_together(series: int, samples: int) -> np.ndarray:
-    chance = np.random.default_rng(3)
-    times = 1_700_000_000_000 + 15_000 * np.arange(samples) + chance.integers(0, 20, samples)
+    rng = np.random.default_rng(3)
+    times = 1_700_000_000_000 + 15_000 * np.arange(samples) + rng.integers(0, 20, samples)
     return np.tile(times, (series, 1))
 
 
@@ -145,11 +145,11 @@ def test_times_that_series_share_cost_next_to_nothing() -> None:
 
 
 def test_counters_among_gauges_cost_as_little_as_alone() -> None:
-    chance = np.random.default_rng(4)
-    counters = np.cumsum(chance.poisson(20, (4000, 16)), axis=1) + chance.integers(0, 2**30, (4000, 1)).astype(float)
-    gauges = np.round(chance.uniform(0, 100, (4000, 1)) + np.cumsum(chance.normal(0, 1, (4000, 16)), axis=1), 2)
-    noise = chance.uniform(0, 1, (400, 16))
-    mixed = chance.permutation(np.concatenate([counters, gauges, noise]))
+    rng = np.random.default_rng(4)
+    counters = np.cumsum(rng.poisson(20, (4000, 16)), axis=1) + rng.integers(0, 2**30, (4000, 1)).astype(float)
+    gauges = np.round(rng.uniform(0, 100, (4000, 1)) + np.cumsum(rng.normal(0, 1, (4000, 16)), axis=1), 2)
+    noise = rng.uniform(0, 1, (400, 16))
+    mixed = rng.permutation(np.concatenate([counters, gauges, noise]))
     alone = [bytes_a_sample(scraped_together(len(some), 16), some) * some.size for some in (counters, gauges, noise)]
     together = bytes_a_sample(scraped_together(len(mixed), 16), mixed) * mixed.size
     assert together < 1.15 * sum(alone)

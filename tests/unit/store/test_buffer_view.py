@@ -15,7 +15,7 @@ KEYS = [(metric, 0, low) for metric in range(5) for low in range(3)]
 def filled(folder: Path, *, memory: int = 1 << 40, records: int = 20) -> FedBuffer:
     fed = FedBuffer(budget(folder, memory=memory), seal_rows=50)
     for time in range(records):
-        fed.feed([(key, [(10 * time, time + place)]) for place, key in enumerate(KEYS)])
+        fed.feed([(key, [(10 * time, time + position)]) for position, key in enumerate(KEYS)])
     return fed
 
 
@@ -92,14 +92,14 @@ def test_few_series_are_found_like_many(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     view = fed.buffer.snapshot()
     # Halves of existing keys, and one that exists in another group.
-    strangers = [(metric, 1, low) for metric in range(5) for low in range(3)] + [(5, 0, 0), (0, 0, 9)]
+    unknown = [(metric, 1, low) for metric in range(5) for low in range(3)] + [(5, 0, 0), (0, 0, 9)]
     for wanted in (
         [KEYS[4]],
         KEYS[:MAX_SCANNED_VALUES],
-        [*strangers[:4], KEYS[7]],
-        strangers[:MAX_SCANNED_VALUES],
-        strangers,
-        KEYS + strangers,
+        [*unknown[:4], KEYS[7]],
+        unknown[:MAX_SCANNED_VALUES],
+        unknown,
+        KEYS + unknown,
     ):
         expected = {key: samples for key, samples in fed.model.items() if key in wanted}
         assert samples_of(view.read(key_columns(wanted))) == expected
@@ -115,10 +115,10 @@ def test_a_view_returns_the_minimum_time_since_an_earlier_one(tmp_path: Path) ->
     assert fed.buffer.status().pages > 1
     for view in (fed.buffer.snapshot(), fed.buffer.freeze().snapshot()):
         assert view.least_time_since(None) == 30
-        for place, version in enumerate(versions[:-1]):
+        for position, version in enumerate(versions[:-1]):
             # Rows that were sealed together count as one.
-            sealed_with = place - place % 4
-            assert min(times[sealed_with:]) <= view.least_time_since(version) <= min(times[place:])
+            sealed_with = position - position % 4
+            assert min(times[sealed_with:]) <= view.least_time_since(version) <= min(times[position:])
     other = FedBuffer(budget(tmp_path / "other"), seal_rows=4)
     assert other.buffer.snapshot().least_time_since(None) == LATEST
     assert view.least_time_since(other.buffer.snapshot().version) == 30

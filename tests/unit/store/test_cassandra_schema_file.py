@@ -45,11 +45,11 @@ def columns(definition: str) -> dict[str, str]:
     end = definition.rfind("PRIMARY KEY (")
     inside = definition[definition.index("(") + 1 : end if end >= 0 else definition.index(") WITH")]
     depth, start, parts = 0, 0, []
-    for place, sign in enumerate(inside + ","):
+    for position, sign in enumerate(inside + ","):
         depth += {"<": 1, ">": -1, "(": 1, ")": -1}.get(sign, 0)
         if sign == "," and depth == 0:
-            parts.append(inside[start:place].split(maxsplit=1))
-            start = place + 1
+            parts.append(inside[start:position].split(maxsplit=1))
+            start = position + 1
     return {part[0]: part[1].strip() for part in parts if part}
 
 

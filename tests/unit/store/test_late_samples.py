@@ -61,11 +61,11 @@ def test_counts_are_few_cover_every_late_hour_and_lose_no_sample(some: list[int]
 
 
 @given(st.lists(st.lists(hours, max_size=150), max_size=6), st.randoms(use_true_random=False))
-def test_separate_counts_merge_to_the_same_as_one_count(parts: list[list[int]], chance: object) -> None:
+def test_separate_counts_merge_to_the_same_as_one_count(parts: list[list[int]], rng: object) -> None:
     whole = by_hours([hour for part in parts for hour in part])
     counted = [by_hours(part) for part in parts]
     assert merged_late(late_hours for part in counted for late_hours in part) == whole
-    chance.shuffle(counted)  # type: ignore[attr-defined]
+    rng.shuffle(counted)  # type: ignore[attr-defined]
     folded: tuple[LateSamples, ...] = ()
     for part in counted:
         folded = merged_late((*folded, *part))

@@ -41,10 +41,10 @@ def one_series(time: np.ndarray, value: np.ndarray) -> SeriesRun:
 
 
 def counter(samples: int) -> SeriesRun:
-    chance = np.random.default_rng(samples)
+    rng = np.random.default_rng(samples)
     return one_series(
-        1_790_000_000_000 + 100 * np.arange(samples, dtype=np.int64) + chance.integers(0, 3, samples),
-        np.cumsum(chance.poisson(50, samples)).astype(np.float64),
+        1_790_000_000_000 + 100 * np.arange(samples, dtype=np.int64) + rng.integers(0, 3, samples),
+        np.cumsum(rng.poisson(50, samples)).astype(np.float64),
     )
 
 
@@ -107,8 +107,8 @@ def test_odd_values_return_to_their_series_when_some_are_left_out() -> None:
 
 @pytest.mark.parametrize("digits", range(10))
 def test_rounded_numbers_are_small_whatever_their_digits(digits: int) -> None:
-    chance = np.random.default_rng(digits)
-    walk = 10**digits + np.cumsum(chance.integers(-2, 3, 20_000))
+    rng = np.random.default_rng(digits)
+    walk = 10**digits + np.cumsum(rng.integers(-2, 3, 20_000))
     run = one_series(np.arange(20_000, dtype=np.int64), walk / 10**digits)
     segments = encode_run(run)
     assert are_same(merge_runs(decoded(segments)), run)
@@ -116,8 +116,8 @@ def test_rounded_numbers_are_small_whatever_their_digits(digits: int) -> None:
 
 
 def test_scrape_jitter_costs_no_more_than_its_size() -> None:
-    chance = np.random.default_rng(1)
-    time = 1_790_000_000_000 + 15_000 * np.arange(50_000) + chance.integers(-2, 3, 50_000)
+    rng = np.random.default_rng(1)
+    time = 1_790_000_000_000 + 15_000 * np.arange(50_000) + rng.integers(-2, 3, 50_000)
     run = one_series(time, np.zeros(50_000))
     segments = encode_run(run)
     # One of five numbers has log2(5) bits of information; the difference of two of them would have more.
@@ -126,8 +126,8 @@ def test_scrape_jitter_costs_no_more_than_its_size() -> None:
 
 
 def test_series_that_were_scraped_together_store_their_times_once() -> None:
-    chance = np.random.default_rng(1)
-    times = np.cumsum(chance.integers(1, 2**40, 1_000))
+    rng = np.random.default_rng(1)
+    times = np.cumsum(rng.integers(1, 2**40, 1_000))
     alone = {(1, 1, 0): dict.fromkeys(times.tolist(), 0)}
     together = {(1, 1, key): dict.fromkeys(times.tolist(), 0) for key in range(50)}
     (one,), (fifty,) = encode_run(run_of(alone)), encode_run(run_of(together))
@@ -177,11 +177,11 @@ def test_samples_that_compress_to_nothing_do_not_make_a_segment_of_millions() ->
 
 @pytest.mark.parametrize("samples_a_series", [1, 2, 50, 100_000])
 def test_segments_stay_within_bounds_where_nothing_can_be_compressed(samples_a_series: int) -> None:
-    chance = np.random.default_rng(samples_a_series)
+    rng = np.random.default_rng(samples_a_series)
     series = 100_000 // samples_a_series
-    columns = np.sort(chance.integers(0, 2**64, (3, series), dtype=np.uint64))
-    time = np.sort(chance.integers(LEAST, GREATEST, (series, samples_a_series)))
-    value = chance.integers(0, 2**64, time.size, dtype=np.uint64).view(np.float64)
+    columns = np.sort(rng.integers(0, 2**64, (3, series), dtype=np.uint64))
+    time = np.sort(rng.integers(LEAST, GREATEST, (series, samples_a_series)))
+    value = rng.integers(0, 2**64, time.size, dtype=np.uint64).view(np.float64)
     run = SeriesRun(*columns, np.arange(0, time.size + 1, samples_a_series), time.ravel(), value)
     segments = encode_run(run)
     assert are_same(merge_runs(decoded(segments)), run)
@@ -189,10 +189,10 @@ def test_segments_stay_within_bounds_where_nothing_can_be_compressed(samples_a_s
 
 
 def test_bounds_hold_where_data_that_compresses_well_turns_into_data_that_does_not() -> None:
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     value = np.zeros(900_000)
-    value[500_000:600_000] = chance.random(100_000)
-    value[800_000:] = chance.random(100_000)
+    value[500_000:600_000] = rng.random(100_000)
+    value[800_000:] = rng.random(100_000)
     run = one_series(np.arange(900_000, dtype=np.int64), value)
     segments = encode_run(run)
     assert max(len(segment.data) for segment in segments) <= 2 * TARGET_BYTES
@@ -257,11 +257,11 @@ def test_a_directory_overlaps_times_from_its_least_to_its_greatest() -> None:
 @given(models(least_series=1), st.data())
 def test_selecting_returns_exactly_the_wanted_series_at_the_wanted_times(model: dict, data: st.DataObject) -> None:
     keys = data.draw(st.sets(st.sampled_from(sorted(model))))
-    strangers = data.draw(st.sets(st.tuples(*[st.integers(0, 2**64 - 1)] * 3), max_size=3)) - set(model)
+    unknown = data.draw(st.sets(st.tuples(*[st.integers(0, 2**64 - 1)] * 3), max_size=3)) - set(model)
     ends = [time for samples in model.values() for time in (min(samples), max(samples))]
     least, greatest = sorted(data.draw(st.lists(TIMES | st.sampled_from(ends), min_size=2, max_size=2)))
-    wanted = WantedSeries.of(SeriesKey(*key) for key in keys | strangers)
-    assert len(wanted) == len(keys | strangers)
+    wanted = WantedSeries.of(SeriesKey(*key) for key in keys | unknown)
+    assert len(wanted) == len(keys | unknown)
     segments = encode_run(run_of(model), target_bytes=data.draw(TARGETS))
     found = merge_runs([select(segment.data, wanted, TimeRange(least, greatest), named="x") for segment in segments])
     expected = {

@@ -144,7 +144,7 @@ def test_memory_for_bytes_past_the_bound_is_released_by_the_next_batch(monkeypat
     assert held(decoder)[2] > 4_000
     assert len(decoder.decode([body("a")]).record) == 1
     assert held(decoder)[2] < 100
-    assert b"b" * 4_000 in huge.data.tobytes(), "who still has it keeps it"
+    assert b"b" * 4_000 in huge.data.tobytes(), "its current holder keeps it"
 
 
 # Valid and invalid records, with labels in any order, too many of them, or none.
@@ -179,7 +179,7 @@ def test_a_batch_is_divided_by_decompressed_bytes_or_into_single_records(lengths
     # Zeros, so that the compressed length is no measure.
     bodies = [compress(bytes(length)) for length in lengths]
     pieces = list(batches_within(bodies, most, Limits(record_bytes=50)))
-    assert [place for first, behind in pieces for place in range(first, behind)] == list(range(len(bodies)))
+    assert [position for first, behind in pieces for position in range(first, behind)] == list(range(len(bodies)))
     # A record over the limit is never decompressed.
     sizes = [sum(length for length in lengths[first:behind] if length <= 50) for first, behind in pieces]
     assert all(size <= most or behind - first == 1 for size, (first, behind) in zip(sizes, pieces, strict=True))

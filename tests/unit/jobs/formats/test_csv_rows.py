@@ -194,8 +194,8 @@ def test_numbers_with_more_digits_than_the_kernel_takes_are_exact_too() -> None:
 
 
 def test_many_series_make_all_columns_grow() -> None:
-    chance = random.Random(4)  # noqa: S311
-    hosts = [f"host-{chance.randrange(30_000)}" * 3 for _ in range(40_000)]
+    rng = random.Random(4)  # noqa: S311
+    hosts = [f"host-{rng.randrange(30_000)}" * 3 for _ in range(40_000)]
     block = parse("".join(f"{time},{name},{time}\n" for time, name in enumerate(hosts)))
     assert [(dict(labels)[b"host"], time) for labels, time, _ in flat(block)] == [
         (name.encode(), time) for time, name in enumerate(hosts)

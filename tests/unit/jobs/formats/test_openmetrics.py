@@ -179,9 +179,9 @@ def _quoted(text: str) -> str:
 
 
 @given(TEXT, st.dictionaries(TEXT.filter(lambda name: name != "__name__"), TEXT, max_size=8), st.randoms())
-def test_any_names_and_values_in_quotes_are_read_back(metric: str, labels: dict[str, str], chance: object) -> None:
+def test_any_names_and_values_in_quotes_are_read_back(metric: str, labels: dict[str, str], rng: object) -> None:
     parts = [f"{_quoted(name)}={_quoted(value)}" for name, value in labels.items()]
-    chance.shuffle(parts)  # type: ignore[attr-defined]
+    rng.shuffle(parts)  # type: ignore[attr-defined]
     pairs = [("__name__", metric), *labels.items()]
     expected = sorted((name.encode(), value.encode()) for name, value in pairs)
     # A carriage return before the newline would be part of the line's end, so something follows the labels.

@@ -367,8 +367,8 @@ def test_a_file_with_any_bit_changed_is_read_or_refused_by_name(tmp_path: Path) 
     path = Path(write(tmp_path, table, compression="none", store_schema=False))
     sound = path.read_bytes()
     refused = 0
-    for place in range(0, len(sound), 7):
-        path.write_bytes(sound[:place] + bytes([sound[place] ^ (1 << place % 8)]) + sound[place + 1 :])
+    for position in range(0, len(sound), 7):
+        path.write_bytes(sound[:position] + bytes([sound[position] ^ (1 << position % 8)]) + sound[position + 1 :])
         try:
             read(str(path), EXPORT_MAPPING)
         except (UnreadableSource, UnusableMapping) as error:

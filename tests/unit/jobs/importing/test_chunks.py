@@ -79,7 +79,7 @@ def test_a_record_that_is_too_long_is_counted_as_bad_between_its_neighbours() ->
     assert joined.total == 3
 
 
-CONSTANTS = {f"constant_{place}": "x" * 40 for place in range(12)}
+CONSTANTS = {f"constant_{position}": "x" * 40 for position in range(12)}
 OPTIONS = CsvOptions(
     columns=3,
     values=(CsvValue(2, "m"),),

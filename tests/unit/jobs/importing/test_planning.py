@@ -90,9 +90,9 @@ def test_csv_without_a_mapping_is_refused_with_the_option_that_gives_one(file: P
 
 def test_a_pattern_names_the_folders_of_several_snapshots(tmp_path: Path) -> None:
     names = ("01HN0000000000000000000000", "01HP0000000000000000000000")
-    for place, name in enumerate(names):
-        chunk = Chunk([(place * 1_000, 0)])
-        write_block(tmp_path / "snapshots" / f"day-{place}", [((("__name__", "m"),), [chunk])], ulid=name)
+    for position, name in enumerate(names):
+        chunk = Chunk([(position * 1_000, 0)])
+        write_block(tmp_path / "snapshots" / f"day-{position}", [((("__name__", "m"),), [chunk])], ulid=name)
     plan = plan_import(
         [f"{tmp_path}/snapshots/*"], replace(OPTIONS, format=Format.PROMETHEUS_BLOCKS, mapping={}, part_bytes=1 << 20)
     )

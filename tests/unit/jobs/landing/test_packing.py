@@ -122,7 +122,7 @@ def test_an_empty_block_gives_no_record() -> None:
 
 def test_one_giant_series_is_divided_over_records_each_with_its_labels() -> None:
     count = 150_000
-    block = block_of([[("__name__", "giant")]], [(0, NOON + place, float(place)) for place in range(count)])
+    block = block_of([[("__name__", "giant")]], [(0, NOON + position, float(position)) for position in range(count)])
     packed = pack(block, 5, ALL_TIMES)
     assert len(packed.records) == 4
     sizes = [len(decompress(record.value, limit=MAX_PART_BYTES)) for record in packed.records]
@@ -131,7 +131,7 @@ def test_one_giant_series_is_divided_over_records_each_with_its_labels() -> None
 
 
 def test_a_series_that_fills_a_record_to_its_last_byte_stays_whole() -> None:
-    block = block_of([[("a", "v" * 200)]], [(0, NOON + place, 1.0) for place in range(50)])
+    block = block_of([[("a", "v" * 200)]], [(0, NOON + position, 1.0) for position in range(50)])
     (whole,) = pack(block, 1, ALL_TIMES).records
     size = len(decompress(whole.value, limit=MAX_PART_BYTES))
     assert len(pack(block, 1, ALL_TIMES, max_bytes=size).records) == 1

@@ -122,7 +122,7 @@ def test_an_invalid_expression_is_refused(selector: str) -> None:
 def test_series_are_ordered_by_metric_and_then_by_labels() -> None:
     labels = LabelBytes.of_part_keys(*keys_of(KEYS))
     series = [series_of({name: value for name, value in key.items() if value}) for key in KEYS]
-    ordered = [series[place] for place in labels.order().tolist()]
+    ordered = [series[position] for position in labels.order().tolist()]
     assert ordered == sorted(series, key=export_order)
     assert [dict(label_set).get("__name__") for label_set in ordered] == [
         None,
@@ -235,7 +235,7 @@ def test_a_row_that_was_written_again_is_not_taken_for_an_expired_one() -> None:
 def test_pieces_hold_every_series_once_and_are_not_much_too_large(most: int) -> None:
     expected = np.random.default_rng(most).integers(0, 7, 200).astype(np.float64)
     found = series_ranges(expected, most)
-    assert [place for first, behind in found for place in range(first, behind)] == list(range(200))
+    assert [position for first, behind in found for position in range(first, behind)] == list(range(200))
     assert max(expected[first:behind].sum() for first, behind in found) <= most + 7
     assert series_ranges(expected[:0], most) == []
 

@@ -114,28 +114,28 @@ def test_a_path_may_have_any_characters(uri: str) -> None:
     require_no_credentials(uri)
 
 
-@pytest.mark.parametrize("place", [0, 100_000, 199_999])
-def test_a_file_that_changed_is_refused(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("offset", [0, 100_000, 199_999])
+def test_a_file_that_changed_is_refused(tmp_path: Path, offset: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(200_000))
     file = identify(str(path))
     require_unchanged(file)
     data = bytearray(200_000)
-    data[place] = 1
+    data[offset] = 1
     path.write_bytes(data)
     with pytest.raises(SourceChanged, match="has changed since the job was planned"):
         require_unchanged(file)
 
 
-@pytest.mark.parametrize("place", [0, 50_000, 150_000, 199_999])
+@pytest.mark.parametrize("offset", [0, 50_000, 150_000, 199_999])
 def test_a_change_in_the_first_or_last_bytes_is_detected_although_size_and_time_are_the_same(
-    tmp_path: Path, place: int
+    tmp_path: Path, offset: int
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(200_000))
     file, written = identify(str(path)), path.stat().st_mtime_ns
     data = bytearray(200_000)
-    data[place] = 1
+    data[offset] = 1
     path.write_bytes(data)
     os.utime(path, ns=(written, written))
     with pytest.raises(SourceChanged, match="its size is the same"):

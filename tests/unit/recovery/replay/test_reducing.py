@@ -55,15 +55,15 @@ def replayed(
         blocks.reverse()
     outcomes = []
     for unit in range(given.units):
-        mine = [block for block in blocks if block.unit == unit]
-        outcome = reduce_unit(given, unit, mine, StoreOutput(store, given.jobs[0]))
+        unit_blocks = [block for block in blocks if block.unit == unit]
+        outcome = reduce_unit(given, unit, unit_blocks, StoreOutput(store, given.jobs[0]))
         outcomes.append(UnitOutcome.from_bytes(outcome.to_bytes()))
     return store, fold_outcomes(given.jobs[0], reversed(outcomes))
 
 
 def middle_bounds() -> list[SeriesBound]:
-    places = sorted(SeriesBound(key_of(labels)[0] % 4, *key_of(labels)) for labels in SERIES)
-    return [places[5], places[6], places[20]]
+    bounds = sorted(SeriesBound(key_of(labels)[0] % 4, *key_of(labels)) for labels in SERIES)
+    return [bounds[5], bounds[6], bounds[20]]
 
 
 def test_blocks_may_arrive_in_any_order() -> None:

@@ -115,10 +115,10 @@ def test_faults_are_decoded_with_position_reason_and_content(store: DictStore) -
 
 @pytest.mark.parametrize("kind", [SUMMARY, KEYS, FAULTS, RESULT])
 def test_changed_bytes_are_refused_with_the_name_of_their_job(store: DictStore, kind: str) -> None:
-    place, of, seq = next(key for key in store.written_rows if key[1] == kind)
-    data = bytearray(store.written_rows[place, of, seq])
+    of_result, of, seq = next(key for key in store.written_rows if key[1] == kind)
+    data = bytearray(store.written_rows[of_result, of, seq])
     data[-1] ^= 1
-    store.written_rows[place, of, seq] = bytes(data)
+    store.written_rows[of_result, of, seq] = bytes(data)
     with pytest.raises(ResultDamaged, match=r"shard metrics/0, bucket 1000, attempt 'plan\.1'"):
         read_all(store)
 
@@ -156,11 +156,11 @@ def test_truncated_bytes_are_refused(length: int) -> None:
 
 def keys_of(lengths: list[int], *, seed: int = 1) -> tuple[KeySummary, PartKeyBytes]:
     """Keys of bytes that can't be compressed."""
-    chance = np.random.default_rng(seed)
-    hashes = chance.integers(0, 2**64, (3, len(lengths)), dtype=np.uint64)
-    numbers = chance.integers(-(2**63), 2**63, (4, len(lengths)))
+    rng = np.random.default_rng(seed)
+    hashes = rng.integers(0, 2**64, (3, len(lengths)), dtype=np.uint64)
+    numbers = rng.integers(-(2**63), 2**63, (4, len(lengths)))
     offsets = np.cumsum([0, *lengths], dtype=np.int64)
-    return KeySummary(*hashes, *numbers), PartKeyBytes(offsets, chance.integers(0, 256, offsets[-1], dtype=np.uint8))
+    return KeySummary(*hashes, *numbers), PartKeyBytes(offsets, rng.integers(0, 256, offsets[-1], dtype=np.uint8))
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000])

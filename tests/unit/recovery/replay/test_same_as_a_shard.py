@@ -38,15 +38,15 @@ def records() -> list[LogRecord]:
     """Duplicate, late and future samples, series without samples, invalid labels and an undecodable record. Some
     records are marked as checked, and some have no time.
     """
-    chance = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     made = []
     for offset in range(100, 160):
         time = BUCKET * HOUR + (offset - 100) * 1000
         series = []
         for _ in range(20):
-            metric, name = f"m{chance.integers(0, 9)}", f"n{chance.integers(0, 9)}"
-            times = time + chance.integers(-3 * HOUR, 3 * HOUR, chance.integers(0, 4)) // HOUR * HOUR
-            series.append((labels(metric, name), tuple((int(at), float(chance.integers(0, 99))) for at in times)))
+            metric, name = f"m{rng.integers(0, 9)}", f"n{rng.integers(0, 9)}"
+            times = time + rng.integers(-3 * HOUR, 3 * HOUR, rng.integers(0, 4)) // HOUR * HOUR
+            series.append((labels(metric, name), tuple((int(at), float(rng.integers(0, 99))) for at in times)))
         series.append((((("__name__", "bad"), ("", "empty"))), ((time, 1.0),)))
         series.append((tuple((f"l{number}", "x") for number in range(5)), ((time, 1.0),)))
         made.append(
