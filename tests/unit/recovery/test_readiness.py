@@ -7,71 +7,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.recovery.cutting import Cutting
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import (
-    AcceptedLoss,
     BehindPartition,
-    LossReason,
     PartitionProgress,
-    Readiness,
-    StoredDataset,
     Verdict,
     bucket_of_hour,
     newest_ready_hour,
     partition_progress,
     readiness,
 )
-from strandline.store.rows import CutRow, GroupRow, LateSamples, ManifestRows
-from support.manifest_rows import beginning, cut, manifest, rows_of
+from strandline.store.rows import LateSamples, ManifestRows
+from support.manifest_rows import manifest
+from support.stored_partitions import (
+    GROUPS,
+    MINUTE,
+    H,
+    closed_by_loss,
+    read_up_to,
+    readiness_of,
+    rewound,
+    stored,
+    without,
+)
 
 pytestmark = pytest.mark.unit
-
-MINUTE = 60_000
-GROUPS = 2
-H = 100  # An hour; with hours as buckets, also its bucket.
-
-
-def stored(
-    *manifests: ManifestRows | None,
-    interval: int = HOUR,
-    grace: int = 0,
-    known_since: int = 0,
-    groups: int = GROUPS,
-    present: int = 10_000 * HOUR,
-) -> StoredDataset:
-    return StoredDataset("metrics", Cutting(interval, grace), groups, manifests, known_since, present)
-
-
-def read_up_to(last: int, *, began: int = 90, late: dict[int, dict[int, int]] | None = None) -> ManifestRows:
-    """A partition that began before bucket `began` + 1 and has all rows up to `last`, ten records a bucket. `late` are
-    samples by bucket and hour, in group 1.
-    """
-    buckets = range(began + 1, last + 1)
-    cuts = [beginning(began, 0), *(cut(bucket, (bucket - began - 1) * 10, (bucket - began) * 10) for bucket in buckets)]
-    rows = [row for bucket in buckets for row in rows_of(bucket, range(GROUPS))]
-    return manifest(cuts, [with_late(row, (late or {}).get(row.bucket, {})) for row in rows])
-
-
-def with_late(row: GroupRow, hours: dict[int, int]) -> GroupRow:
-    late = tuple(LateSamples(hour, samples) for hour, samples in hours.items()) if row.group == 1 else ()
-    return replace(row, late=late)
-
-
-def without(rows: ManifestRows, *places: tuple[int, int]) -> ManifestRows:
-    return replace(rows, groups=tuple(row for row in rows.groups if (row.bucket, row.group) not in places))
-
-
-def rewound(rows: ManifestRows, bucket: int) -> ManifestRows:
-    return replace(rows, groups=tuple(replace(row, superseded=row.bucket >= bucket) for row in rows.groups))
-
-
-def with_cut(rows: ManifestRows, changed: CutRow) -> ManifestRows:
-    return replace(rows, cuts=tuple(changed if cut.bucket == changed.bucket else cut for cut in rows.cuts))
-
-
-def readiness_of(dataset: StoredDataset, hour: int = H) -> Readiness:
-    return readiness(dataset, Period(hour))
 
 
 # One hour.
@@ -228,103 +188,6 @@ def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_reported() -
     assert readiness_of(stored(rows)).rewound_samples == 0
 
 
-# Losses.
-
-
-def test_accepted_losses_of_the_hour_are_reported() -> None:
-    rows = read_up_to(H + 1)
-    found = next(cut for cut in rows.cuts if cut.bucket == H)
-    lost = with_cut(rows, replace(found, lost_to=found.start + 4))
-    accepted = readiness_of(stored(read_up_to(H), lost))
-    assert accepted.verdict is Verdict.READY
-    assert accepted.losses == (AcceptedLoss(1, 90, 94, (H,), LossReason.DELETED),)
-    assert readiness_of(stored(read_up_to(H), lost), H - 1).losses == ()
-    assert readiness_of(stored(lost), H + 1).losses == ()
-
-
-def test_a_loss_in_the_previous_bucket_affects_an_hour_whose_first_records_are_in_its_grace() -> None:
-    rows = read_up_to(H)
-    found = next(cut for cut in rows.cuts if cut.bucket == H - 1)
-    lost = with_cut(rows, replace(found, lost_to=found.end))
-    assert readiness_of(stored(lost, grace=30_000)).losses == (AcceptedLoss(0, 80, 90, (H - 1,), LossReason.DELETED),)
-    assert readiness_of(stored(lost)).losses == ()
-
-
-def test_a_loss_over_several_buckets_is_reported_as_one() -> None:
-    rows = read_up_to(H)
-    for bucket in range(H - 2, H + 1):
-        found = next(cut for cut in rows.cuts if cut.bucket == bucket)
-        rows = with_cut(rows, replace(found, lost_to=min(95, found.end)))
-    day = readiness(stored(rows), Period(96, 24))
-    assert day.losses == (AcceptedLoss(0, 70, 95, (H - 2, H - 1, H), LossReason.DELETED),)
-
-
-def closed_by_loss(rows: ManifestRows, *buckets: int) -> ManifestRows:
-    """Each of the buckets was closed where a loss ends."""
-    return replace(
-        rows, cuts=tuple(replace(cut, lost_to=cut.end) if cut.bucket in buckets else cut for cut in rows.cuts)
-    )
-
-
-def test_an_hour_whose_bucket_a_loss_closed_waits_for_the_rest_of_its_time() -> None:
-    dataset = stored(read_up_to(H + 3), closed_by_loss(read_up_to(H), H))
-    found = readiness_of(dataset)
-    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (BehindPartition(1, H + 1, H, (0, 1), HOUR),))
-    assert readiness_of(dataset, H - 1).verdict is Verdict.READY
-    assert newest_ready_hour(dataset) == H - 1
-    one_group = closed_by_loss(without(read_up_to(H + 1), (H + 1, 1)), H)
-    assert readiness_of(stored(one_group)).behind == (BehindPartition(0, H + 1, H, (1,), HOUR),)
-    assert readiness_of(stored(closed_by_loss(read_up_to(H + 1), H))).verdict is Verdict.READY
-
-
-def test_an_hour_in_which_the_log_lost_the_position_of_its_shard_waits_for_the_rest_of_its_time() -> None:
-    """The shard has stored what it had read, before anyone could accept the loss."""
-
-    def closed(rows: ManifestRows) -> ManifestRows:
-        return replace(rows, cuts=tuple(replace(cut, closed_early=cut.bucket == H) for cut in rows.cuts))
-
-    assert readiness_of(stored(closed(read_up_to(H)))).behind == (BehindPartition(0, H + 1, H, (0, 1), HOUR),)
-    assert readiness_of(stored(closed(read_up_to(H + 1)))).verdict is Verdict.READY
-
-
-def test_after_several_losses_in_a_row_an_hour_waits_for_a_bucket_that_none_has_closed() -> None:
-    rows = closed_by_loss(read_up_to(H + 1), H, H + 1)
-    assert readiness_of(stored(rows)).behind == (BehindPartition(0, H + 2, H + 1, (0, 1), HOUR),)
-    assert newest_ready_hour(stored(rows)) == H - 1
-    assert newest_ready_hour(stored(closed_by_loss(read_up_to(H + 2), H, H + 1))) == H + 2
-
-
-def remade() -> ManifestRows:
-    """Read up to bucket 99, of which group 1 was not stored; then the topic was recreated, in bucket 102."""
-    old = without(read_up_to(99, began=96), (99, 1))
-    new = [beginning(102, 0), cut(103, 0, 5)]
-    return manifest([*old.cuts, *new], [*old.groups, *rows_of(103, (0, 1))])
-
-
-def test_unstored_records_of_a_recreated_topic_are_a_loss_and_are_not_waited_for() -> None:
-    dataset = stored(remade())
-    assert readiness_of(dataset, 98).losses == ()
-    for hour in range(99, 103):
-        found = readiness_of(dataset, hour)
-        assert found.verdict is Verdict.READY, hour
-        assert found.losses == (AcceptedLoss(0, 20, None, (hour,), LossReason.TOPIC_RECREATED),)
-    assert (readiness_of(dataset, 103).verdict, readiness_of(dataset, 103).losses) == (Verdict.READY, ())
-    assert readiness_of(dataset, 104).verdict is Verdict.NOT_READY
-    assert readiness_of(dataset, 96).verdict is Verdict.UNKNOWN
-
-
-def test_an_hour_in_which_a_topic_was_recreated_waits_for_its_records_in_the_new_topic() -> None:
-    begun = replace(remade(), groups=tuple(row for row in remade().groups if row.bucket < 103))
-    assert readiness_of(stored(begun), 102).behind == (BehindPartition(0, 103, 102, (0, 1), HOUR),)
-    assert readiness_of(stored(begun), 101).verdict is Verdict.READY
-    assert newest_ready_hour(stored(begun)) == 101
-
-
-def test_rows_superseded_when_the_topic_was_recreated_are_lost_too() -> None:
-    found = readiness_of(stored(rewound(remade(), 98)), 98)
-    assert found.losses == (AcceptedLoss(0, 10, None, (98,), LossReason.TOPIC_RECREATED),)
-
-
 # Days.
 
 
@@ -358,7 +221,7 @@ def test_a_partition_that_began_within_the_day_counts_from_then_on() -> None:
     assert (found.verdict, found.first_not_ready) == (Verdict.NOT_READY, "1970-01-05T15")
 
 
-# As numbers.
+# Figures.
 
 
 def test_the_newest_ready_hour_is_that_of_the_slowest_partition() -> None:
