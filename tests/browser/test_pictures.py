@@ -43,7 +43,7 @@ def overlap(one: dict, other: dict) -> bool:
 @pytest.fixture(params=PICTURES, ids=lambda path: path.name)
 def picture(request: pytest.FixtureRequest, page: Page) -> Page:
     page.goto(request.param.as_uri())
-    assert boxes(page, "svg text"), "the picture has no text: the checks below would check nothing"
+    assert boxes(page, "svg text"), "the picture has no text: the checks below would have no effect"
     return page
 
 

@@ -47,12 +47,12 @@ def test_an_offset_that_stays_unstable_until_the_deadline_fails_the_begin(
 
 
 def test_an_expired_offset_is_detected(memory: MemoryWorld, part: PartIdentity) -> None:
-    log, begun = memory.open_log(), memory.clock.now_ms()
+    log, begun_at_ms = memory.open_log(), memory.clock.now_ms()
     begin(log, part)
     land(log, 0)
     memory.clock.sleep(8 * 24 * 3600)
     with pytest.raises(OffsetExpired):
-        begin(log, part, begun)
+        begin(log, part, begun_at_ms)
     assert samples(memory, part) == {0: 10}
 
 

@@ -182,9 +182,9 @@ def test_a_truncated_list_is_flagged_and_its_counts_are_complete(filled: NodeWor
 def test_keys_and_values_are_filtered_by_the_range(filled: NodeWorld) -> None:
     later = TimeRange(filled.worlds[0].clock.now_ms() + HOUR)
     past = TimeRange(0, min(record.time for record in filled.worlds[0].produced) - 1)
-    for within, there in ((later, True), (past, False)):
-        assert bool(len(filled.ask(SeriesRequest((EVERY,), within, 9)).keys)) is there
-        assert bool(filled.ask(LabelValuesRequest("name", (), within, 9)).terms()) is there
+    for within, exists in ((later, True), (past, False)):
+        assert bool(len(filled.ask(SeriesRequest((EVERY,), within, 9)).keys)) is exists
+        assert bool(filled.ask(LabelValuesRequest("name", (), within, 9)).terms()) is exists
 
 
 def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
@@ -208,7 +208,7 @@ def test_samples_are_estimated_from_groups_and_buffers(filled: NodeWorld) -> Non
     def estimated(within: TimeRange | None, *metric: str) -> int | None:
         return filled.ask(CardinalityRequest(tuple(map(selector, metric)), within, 1, samples=True)).samples
 
-    assert filled.ask(CardinalityRequest((), None, 1)).samples is None, "only if it is asked for"
+    assert filled.ask(CardinalityRequest((), None, 1)).samples is None, "only on request"
     assert estimated(None) == estimated(ALL_TIMES) == 3 * an_hour
     assert estimated(TimeRange(0, 1)) == 0
     assert estimated(TimeRange(opened * HOUR, (opened + 1) * HOUR)) == an_hour

@@ -103,7 +103,7 @@ def test_random_expressions_have_the_answer_of_samples_in_one_place(node: NodeWo
             continue
         same(asked(node, text, times), expected, text)
         answered += _has_series(expected)
-    assert answered > EXPRESSIONS // 5, "many of them are about series that are there"
+    assert answered > EXPRESSIONS // 5, "many of them concern existing series"
 
 
 def _has_series(result: Result) -> bool:

@@ -72,7 +72,7 @@ def test_a_change_is_applied_once(store: Store, other_store: Store, kind: Kind[A
     kind.add(store, first)
     changed = kind.changed(first, "a")
     assert kind.replace(store, first, changed)
-    assert not kind.replace(other_store, first, kind.changed(first, "b")), "it is not as in `before` any more"
+    assert not kind.replace(other_store, first, kind.changed(first, "b")), "it no longer equals `before`"
     assert not kind.remove(other_store, first)
     assert kind.read_one(store, first) == changed
     assert kind.replace(other_store, changed, kind.changed(changed, "b"))

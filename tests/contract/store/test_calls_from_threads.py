@@ -57,10 +57,10 @@ def test_a_reader_that_stops_half_way_blocks_no_writer(
 
 def test_rows_may_be_read_in_another_thread_than_the_one_that_made_the_call(store: Store, where: SegmentsOf) -> None:
     rows = store.segments(where)
-    begun = [next(rows)]
+    first_rows = [next(rows)]
     with ThreadPoolExecutor(1) as thread:
-        begun += thread.submit(lambda: [next(rows) for _ in range(150)]).result()
-    assert begun + list(rows) == numbered(300)
+        first_rows += thread.submit(lambda: [next(rows) for _ in range(150)]).result()
+    assert first_rows + list(rows) == numbered(300)
 
 
 def test_all_writes_of_concurrent_threads_are_stored(store: Store, other_store: Store, lasting: Lifetime) -> None:
@@ -92,7 +92,7 @@ def test_a_commit_is_visible_completely_or_not_at_all(
     done = threading.Event()
     seen = []
 
-    def look() -> None:
+    def read_all() -> None:
         while not done.is_set():
             rows = other_store.manifest(shard)
             assert rows is not None
@@ -100,13 +100,13 @@ def test_a_commit_is_visible_completely_or_not_at_all(
             seen.append(values | {f"attempt-{rows.state.next_part_id}"})
 
     with ThreadPoolExecutor(1) as thread:
-        looking = thread.submit(look)
+        reading = thread.submit(read_all)
         try:
             for number in range(1, 31):
                 commit(number)
         finally:
             done.set()
-        looking.result()
+        reading.result()
     assert seen
     assert [values for values in seen if len(values) != 1] == []
 

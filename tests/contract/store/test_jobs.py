@@ -99,7 +99,7 @@ def test_a_job_goes_from_state_to_state(store: Store, shard: ShardId, lasting: L
     for before, after in ((pending, lease), (lease, renewed), (renewed, failed), (failed, again), (again, done)):
         assert store.replace_job(before, after)
         assert list(store.jobs(shard)) == [after]
-        assert not store.replace_job(before, after), "the job is not as in `before` any more"
+        assert not store.replace_job(before, after), "the job no longer equals `before`"
 
 
 def change_plan(before: Job) -> Job:

@@ -73,11 +73,11 @@ def test_a_key_counts_for_the_hours_from_its_start_to_its_end(shard: Shard) -> N
     assert shard.found("up", hours(100, 101)) == ["a1", "b1"]
     assert shard.found("up", hours(101, 102)) == ["b1", "b2"]
     assert shard.found("up", hours(102, 103)) == []
-    assert shard.found("up", hours(104, 200)) == ["a3"], "a live key goes on"
+    assert shard.found("up", hours(104, 200)) == ["a3"], "a live key has no end"
     assert shard.found("up") == ["a1", "b1", "b2", "a3"]
     assert shard.found('up{zone="b"}', hours(100, 101)) == ["b1"]
     half = 100 * HOUR + HOUR // 2
-    assert shard.found("up", TimeRange(half, half)) == ["a1", "b1"], "both ends of a range are in it"
+    assert shard.found("up", TimeRange(half, half)) == ["a1", "b1"], "both ends of a range belong to it"
     assert shard.found("up", TimeRange(half - 9, half - 1)) == []
 
 
@@ -159,7 +159,7 @@ def test_few_keys_are_those_that_existed(shard: Shard, selector: str) -> None:
     def few(within: TimeRange | None) -> list[str]:
         keys = shard.catalogue.keys_up_to((parse_selector(selector),), within)
         assert keys is not None
-        assert int(keys.offsets[-1]) == len(keys.keys), "nothing of other keys is left"
+        assert int(keys.offsets[-1]) == len(keys.keys), "no bytes of other keys are left"
         return sorted(decode_part_key(key)["name"] for key in keys.part_keys())
 
     moments = [moment * HOUR // 2 for moment in range(199, 212)]
@@ -167,7 +167,7 @@ def test_few_keys_are_those_that_existed(shard: Shard, selector: str) -> None:
         assert few(within) == shard.found(selector, within)
     for _ in range(30):
         shard.cut()
-    assert few(None) == shard.found(selector, None), "keys that were purged are gone"
+    assert few(None) == shard.found(selector, None), "purged keys are removed"
 
 
 @pytest.mark.parametrize("part_id", [1, 2**32 - 1])

@@ -108,7 +108,7 @@ def test_only_a_merge_causes_a_refresh(counted: CountingIndex, clock: ManualCloc
     merging = IdleMerger(counted, clock, counted.has_disk_space)
     counted.current = False
     check(merging, clock)
-    assert counted.refreshes == 0, "others see to new keys, within their own bound"
+    assert counted.refreshes == 0, "the refreshing of new keys has its own bound"
     check(merging, clock, 3)
     assert counted.merges == [TARGET_SEGMENTS]
     assert counted.refreshes == 2, "it has not ended yet"

@@ -46,9 +46,9 @@ class TableBesideADict(RuleBasedStateMachine):
 
     @rule(keys=KEYS)
     def remove(self, keys: list[tuple[int, int]]) -> None:
-        there = {key for key in keys if key in self.model}
-        assert self.table.remove(*columns(keys)) == len(there)
-        for key in there:
+        present = {key for key in keys if key in self.model}
+        assert self.table.remove(*columns(keys)) == len(present)
+        for key in present:
             del self.model[key]
 
     @rule(keys=KEYS)

@@ -81,13 +81,13 @@ U32 = struct.Struct("<I")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
     start_vm()
     folder = tmp_path_factory.mktemp("answers")
-    server = LookupServer(folder / "look")
+    server = LookupServer(folder / "lookups")
     with PartKeyIndex.open(folder / "index") as index:
         # Several segments.
         for first in range(0, len(KEYS), 100):
             add_keys(index, dict(enumerate(KEYS[first : first + 100], first)))
         server.open(index, live_columns(range(len(KEYS))))
-        with connected(folder / "look") as connection:
+        with connected(folder / "lookups") as connection:
             yield connection
         server.close()
 
@@ -142,11 +142,11 @@ def test_odd_names_are_returned_unchanged(client: socket.socket, kind: str) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_keys_than_a_handful_are_declined(client: socket.socket, kind: str) -> None:
     assert answer_to(client, PackedLookup(kind, [[("all names", "x")]]).frame()) is None
-    handful = [[("n", str(number))] for number in range(MAX_LISTED_KEYS)]
-    assert answer_to(client, PackedLookup(kind, handful, "n").frame()) == expected_answer(
+    at_limit = [[("n", str(number))] for number in range(MAX_LISTED_KEYS)]
+    assert answer_to(client, PackedLookup(kind, at_limit, "n").frame()) == expected_answer(
         GROUPED[:MAX_LISTED_KEYS], kind, "n"
     )
-    assert answer_to(client, PackedLookup(kind, [*handful, [("n", str(MAX_LISTED_KEYS))]], "n").frame()) is None
+    assert answer_to(client, PackedLookup(kind, [*at_limit, [("n", str(MAX_LISTED_KEYS))]], "n").frame()) is None
 
 
 @given(

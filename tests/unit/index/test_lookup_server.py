@@ -31,7 +31,7 @@ ANSWER = Found(["14"], [1])
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "look"
+    return tmp_path / "lookups"
 
 
 @pytest.fixture
@@ -235,8 +235,8 @@ def test_connections_do_not_wait_for_each_other(path: Path, client: socket.socke
 def test_each_of_many_concurrent_clients_gets_its_own_answers(path: Path) -> None:
     def send_lookups(first: int) -> None:
         with connected(path) as connection:
-            for turn in range(first, first + 300):
-                n = turn % KEYS
+            for number in range(first, first + 300):
+                n = number % KEYS
                 lookup = PackedLookup(LABEL_VALUES, [[("n", str(n))]], "twice")
                 assert answer_to(connection, lookup.frame()) == Found([str(2 * n)], [1])
 
@@ -315,7 +315,7 @@ def test_a_server_may_follow_another_one_at_its_path(path: Path, filled: PartKey
 def test_a_path_that_can_not_have_a_socket_is_reported(
     filled: PartKeyIndex, columns: PartColumns, tmp_path: Path
 ) -> None:
-    for path in (tmp_path / "missing" / "look", tmp_path / ("l" * 120)):
+    for path in (tmp_path / "missing" / "lookups", tmp_path / ("l" * 120)):
         server = LookupServer(path)
         with pytest.raises(StrandlineError):
             server.open(filled, columns)

@@ -61,12 +61,12 @@ class ConnectedServer:
 @contextmanager
 def connected_server(folder: Path, part_ids: list[int]) -> Iterator[ConnectedServer]:
     start_vm()
-    server = LookupServer(folder / "look")
+    server = LookupServer(folder / "lookups")
     with CountedIndex.open(folder / "index") as index:
         # A server begins to listen when it is opened for the first time.
         server.open(index, PartColumns())
         add_keys(index, {part_id: {"id": str(part_id)} for part_id in part_ids})
-        with connected(folder / "look") as connection:
+        with connected(folder / "lookups") as connection:
             yield ConnectedServer(index, server, connection)
         server.close()
 
@@ -238,8 +238,8 @@ def test_keys_are_found_between_those_whose_rows_were_reclaimed(many: ConnectedS
     many.open(columns)
     assert columns.rows.part_id.tolist() == ids[~gone].tolist()
     for within in [ALWAYS, (first + 1000, first + 1000)]:
-        there = ids[~gone & (ids <= within[1])] if within != ALWAYS else ids[~gone]
-        assert [part_id for part_id in ids.tolist() if many.finds(part_id, within=within)] == there.tolist()
+        existing = ids[~gone & (ids <= within[1])] if within != ALWAYS else ids[~gone]
+        assert [part_id for part_id in ids.tolist() if many.finds(part_id, within=within)] == existing.tolist()
     # The index has these, too, before all rows or behind them.
     assert not many.finds(5 if first else LAST)
 

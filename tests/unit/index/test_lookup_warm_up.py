@@ -61,7 +61,7 @@ class WarmUpServer:
 
 @pytest.fixture
 def warming(tmp_path: Path, index: PartKeyIndex) -> Iterator[WarmUpServer]:
-    path = tmp_path / "look"
+    path = tmp_path / "lookups"
     server = LookupServer(path)
     columns = live_columns(range(KEYS))
     add_keys(index, dict(enumerate(LABELS[:-1])))
@@ -141,9 +141,9 @@ def test_the_warm_up_ends_when_the_server_is_shut_and_does_not_start_again(warmi
 
 def test_answers_are_correct_with_a_warm_up_at_the_servers_own_socket(tmp_path: Path, index: PartKeyIndex) -> None:
     add_keys(index, dict(enumerate(LABELS)))
-    server = LookupServer(tmp_path / "look")
+    server = LookupServer(tmp_path / "lookups")
     server.open(index, live_columns(range(KEYS)))
-    with connected(tmp_path / "look") as client:
+    with connected(tmp_path / "lookups") as client:
         for part_id in range(KEYS):
             values = PackedLookup(LABEL_VALUES, [[("n", str(part_id))]], "é").frame()
             assert answer_to(client, values) == Found([LABELS[part_id]["é"]], [1])

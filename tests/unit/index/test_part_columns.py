@@ -91,11 +91,11 @@ def test_if_the_span_is_in_a_range_every_key_existed_then(
                 case "forget":
                     columns.remove(np.array([row]))
     rows = columns.rows
-    there = (rows.start <= first + length) & (rows.end >= first)
+    existed = (rows.start <= first + length) & (rows.end >= first)
     if columns.span().lies_in(first, first + length):
-        assert there[rows.present()].all()
+        assert existed[rows.present()].all()
     exact = PartColumns(rows).span()
-    if there[rows.present()].all():
+    if existed[rows.present()].all():
         assert exact.lies_in(first, first + length)
 
 

@@ -57,9 +57,9 @@ def rows_from(first_id: int, count: int, gap: int = 1) -> PartRows:
 
 def assert_same(rows: PartRows, expected: PartRows) -> None:
     for field in fields(PartRows):
-        column, meant = getattr(rows, field.name), getattr(expected, field.name)
-        assert column.dtype == meant.dtype
-        assert np.array_equal(column, meant), field.name
+        column, expected_column = getattr(rows, field.name), getattr(expected, field.name)
+        assert column.dtype == expected_column.dtype
+        assert np.array_equal(column, expected_column), field.name
 
 
 def assert_holds(columns: PartColumns, expected: PartRows) -> None:

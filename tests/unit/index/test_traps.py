@@ -122,7 +122,7 @@ def test_purging_leaves_what_an_unstored_bucket_needs() -> None:
     shard = Shard()
     shard.sample("a", 100.5)
     unstored = [shard.index.cut() for _ in range(6)]
-    assert shard.keys() == {}, "its retention is over"
+    assert shard.keys() == {}, "its retention has passed"
     for frozen in unstored:
         shard.put(frozen)
     assert decode_part_key(shard.read(100).records[0].keys.part_key(0)) == {"name": "a"}
@@ -250,7 +250,7 @@ def test_a_key_with_two_ids_in_superseded_buckets_has_the_one_from_the_cut() -> 
         shard.sample("a", hour + 0.5)
         shard.sample(f"only in {hour}", hour + 0.5)
     shard.cut_and_store()
-    assert shard.keys()["a"] == (4, 108.5, None), "it was purged, and came back"
+    assert shard.keys()["a"] == (4, 108.5, None), "it was purged, and returned"
     # Its record from before the cut has expired. The keys that were active in 101 are still known.
     del shard.store[100]
     again = shard.restarted(rewound_to=102)
@@ -262,7 +262,7 @@ def test_a_key_with_two_ids_in_superseded_buckets_has_the_one_from_the_cut() -> 
     while again.index.open.bucket < 108:
         again.cut_and_store()
     again.sample("a", 108.5)
-    assert again.keys()["a"] == (6, 108.5, None), "it is purged as before, and an id is given once"
+    assert again.keys()["a"] == (6, 108.5, None), "it is purged as before, and an id is assigned once"
 
 
 def test_a_key_in_buckets_before_the_cut_keeps_its_id() -> None:

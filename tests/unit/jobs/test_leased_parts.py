@@ -69,13 +69,13 @@ def test_a_part_goes_through_the_states_of_a_job() -> None:
 
 
 @pytest.mark.parametrize(
-    "there",
+    "stored",
     [replace(LEASED, epoch=6), replace(LEASED, worker="v"), replace(LEASED, job="job-2"), replace(PENDING, epoch=5)],
     ids=["a later lease", "another worker", "another job", "taken back"],
 )
-def test_a_worker_with_an_old_lease_of_a_part_is_refused(there: BulkPart) -> None:
+def test_a_worker_with_an_old_lease_of_a_part_is_refused(stored: BulkPart) -> None:
     with pytest.raises(LeaseLost, match="part 1 of the bulk job job-1 of metrics is no longer leased to w under epoch"):
-        finish(there, LEASED)
+        finish(stored, LEASED)
 
 
 def test_only_one_of_two_workers_gets_the_part(board: BulkBoard) -> None:

@@ -83,12 +83,12 @@ def test_any_split_gives_the_value_of_each_group_and_step(aggregator: Aggregator
         assert found.keys() == members.keys()
         for group, rows in members.items():
             for step, quantile in enumerate(quantiles):
-                there = [value for row in rows if (value := row[step]) is not None]
+                present = [value for row in rows if (value := row[step]) is not None]
                 answer = found[group][step]
-                if not there:
+                if not present:
                     assert answer is None
                 else:
-                    assert answer == pytest.approx(expected(aggregator, there, quantile), rel=1e-12, abs=1e-9)
+                    assert answer == pytest.approx(expected(aggregator, present, quantile), rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize("by", [(), ("job",)])

@@ -130,7 +130,7 @@ def test_matchers_are_pushed_through_nodes_that_keep_the_label_and_have_no_annot
 
 def test_nothing_is_pushed_if_a_selector_would_be_read_twice() -> None:
     assert pushed("(a{x='1'} and b) + b") == ["", ""]
-    assert pushed("(a{x='1'} and b) + b{x='1'}") == ["", 'x="1"'], "here it is read once instead of twice"
+    assert pushed("(a{x='1'} and b) + b{x='1'}") == ["", 'x="1"'], "it is read once instead of twice"
 
 
 WORDS = Vocabulary(
@@ -212,4 +212,4 @@ def test_random_expressions_have_the_same_answer_with_and_without_pushed_matcher
         assert found.annotations == expected.annotations, text
         answered += has_pushed and bool(listed(found))
     assert narrowed > EXPRESSIONS // 4, "filters are pushed in many of them"
-    assert answered > EXPRESSIONS // 10, "and many of these have an answer"
+    assert answered > EXPRESSIONS // 10, "and many of those have an answer"

@@ -50,9 +50,7 @@ def test_answers_over_http_are_those_of_prometheus() -> None:
     stored = [(dict(labels), samples) for labels, samples in series().items()]
     chosen = [case for case in stratified(300, offset=7) if case.name not in KNOWN_DIFFERENCES]
     differences = [
-        mismatch
-        for shards, of_one in parts(chosen)
-        for mismatch in over_http(FakeQueries(stored, shards=shards), of_one)
+        mismatch for shards, cases in parts(chosen) for mismatch in over_http(FakeQueries(stored, shards=shards), cases)
     ]
     assert differences == []
 

@@ -50,8 +50,8 @@ def samples(draw: Random) -> Samples:
     keys, times, values, first = [], [], [], [0]
     for number in range(draw.randrange(1, 9)):
         labels = {"__name__": draw.choice(["m", "m", "n_total"]), "x": str(number % 3), "y": str(number)}
-        begun, lasts = draw.randrange(STEPS), draw.randrange(STEPS)
-        own = sorted(draw.sample(range(begun * STEP, (begun + lasts + 1) * STEP, 1_000), 3 + 4 * lasts))
+        first_step, duration = draw.randrange(STEPS), draw.randrange(STEPS)
+        own = sorted(draw.sample(range(first_step * STEP, (first_step + duration + 1) * STEP, 1_000), 3 + 4 * duration))
         keys.append(encode_part_key(labels))
         times += own
         values += [draw.choice([float(STALE), float("nan"), *map(float, range(8))]) for _ in own]

@@ -36,9 +36,9 @@ def test_any_split_gives_the_best_series_of_each_group_and_step(aggregator: Aggr
         by_job.setdefault(dict(labels)["job"], {})[labels] = values
     for series in by_job.values():
         for step, limit in enumerate(limits):
-            there = [(value, labels) for labels, values in series.items() if (value := values[step]) is not None]
-            there.sort(reverse=aggregator is Aggregator.TOPK)
-            for value, labels in there[: max(int(limit), 0)]:
+            present = [(value, labels) for labels, values in series.items() if (value := values[step]) is not None]
+            present.sort(reverse=aggregator is Aggregator.TOPK)
+            for value, labels in present[: max(int(limit), 0)]:
                 best.setdefault(labels, [None] * len(limits))[step] = value
     for found in all_evaluations(spec, source, all_series):
         assert found == best

@@ -290,7 +290,7 @@ def test_remaining_rows_that_expire_together_are_left_out() -> None:
     assert {cut.bucket for cut in without_expired_buckets(torn, date).cuts} == {4, 5}
     assert {cut.bucket for cut in without_expired_buckets(torn, 1_000).cuts} == {4, 5}
     assert [row.bucket for row in without_expired_buckets(torn, 1_000).groups] == [4]
-    assert without_expired_buckets(torn, 999) == torn, "its time has not come: the manifest is torn"
+    assert without_expired_buckets(torn, 999) == torn, "it has not expired: the manifest has a gap"
     whole = manifest([cuts[1], *kept], [])
     assert without_expired_buckets(whole, 2 * date) == whole
 

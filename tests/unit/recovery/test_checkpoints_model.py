@@ -31,7 +31,7 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_detected(
     check_contiguous(cuts, SHARD)
     position = data.draw(st.integers(0, len(cuts) - 1))
     by = data.draw(st.sampled_from([-1, 1]))
-    harmed = {
+    damaged = {
         "end": [*cuts[:position], replace(cuts[position], end=cuts[position].end + by), *cuts[position + 1 :]],
         "start": [*cuts[:position], replace(cuts[position], start=cuts[position].start + by), *cuts[position + 1 :]],
         "missing": [*cuts[:position], *cuts[position + 1 :]],
@@ -42,7 +42,7 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_detected(
         "start": position == 0 and cuts[position].start + by <= cuts[position].end,
         "missing": position in (0, len(cuts) - 1),
     }
-    for what, rows in harmed.items():
+    for what, rows in damaged.items():
         if sound[what]:
             check_contiguous(rows, SHARD)
         else:

@@ -45,7 +45,7 @@ def test_jobs_that_are_done_reach_as_far_as_they_do_without_a_gap() -> None:
     both = finished(done)
     assert covered(done, both) == 30
     assert covered(done, both[:1]) == 20
-    assert covered(done, both[1:]) == 10, "what the second read is of no use without the first"
+    assert covered(done, both[1:]) == 10, "the second job's records do not count without the first job's"
 
 
 def test_a_bucket_that_is_stored_between_them_is_no_gap() -> None:

@@ -60,7 +60,7 @@ def test_without_a_record_there_is_no_cut() -> None:
 def test_the_lowest_and_highest_times_are_compared_correctly() -> None:
     assert cut_position(-(2**63)) is None
     assert cut_position(2**63 - 1) == 0
-    assert cut_position(2**63 - 1, bucket=2**62) is None, "its deadline lies past all times"
+    assert cut_position(2**63 - 1, bucket=2**62) is None, "its deadline is after the highest time"
 
 
 def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -> None:

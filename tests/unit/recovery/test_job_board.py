@@ -248,7 +248,7 @@ def test_a_change_whose_response_was_lost_is_recognised(
     assert change(board, held)
 
 
-class Meddler:
+class InterferingStore:
     """A store in which another process changes the jobs before each of our changes."""
 
     def __init__(self, store: Store, times: int) -> None:
@@ -261,8 +261,8 @@ class Meddler:
         if self.times > 0:
             self.times -= 1
             other = replace(job, plan=f"other-{self.times}", end=job.end + 1)
-            for there in self._store.jobs(job.shard):
-                self._store.remove_job(there)
+            for stored in self._store.jobs(job.shard):
+                self._store.remove_job(stored)
             self._store.add_job(other)
         return self._store.add_job(job)
 
@@ -274,10 +274,10 @@ class Meddler:
 
 
 def test_two_coordinators_at_once_agree_in_the_end(store: Store, clock: ManualClock) -> None:
-    meddler: Any = Meddler(store, 5)
-    assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) == JOBS[:1]
+    interfering_store: Any = InterferingStore(store, 5)
+    assert JobBoard(interfering_store, clock, POLICY).adopt(SHARD, JOBS[:1]) == JOBS[:1]
 
 
 def test_adoption_gives_up_if_the_plan_keeps_being_changed(store: Store, clock: ManualClock) -> None:
-    meddler: Any = Meddler(store, 1_000)
-    assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) is None
+    interfering_store: Any = InterferingStore(store, 1_000)
+    assert JobBoard(interfering_store, clock, POLICY).adopt(SHARD, JOBS[:1]) is None

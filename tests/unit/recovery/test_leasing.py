@@ -113,11 +113,11 @@ TRANSITIONS: dict[str, Callable[[Job], Job]] = {
 }
 
 
-@pytest.mark.parametrize("there", OTHERS.values(), ids=OTHERS.keys())
+@pytest.mark.parametrize("stored", OTHERS.values(), ids=OTHERS.keys())
 @pytest.mark.parametrize("transition", TRANSITIONS.values(), ids=TRANSITIONS.keys())
-def test_a_worker_with_an_old_lease_is_refused(there: Job, transition: Callable[[Job], Job]) -> None:
+def test_a_worker_with_an_old_lease_is_refused(stored: Job, transition: Callable[[Job], Job]) -> None:
     with pytest.raises(LeaseLost, match=r"the job for bucket 8 of metrics/3, offsets \[100, 150\), is no longer"):
-        transition(there)
+        transition(stored)
 
 
 @pytest.mark.parametrize("transition", TRANSITIONS.values(), ids=TRANSITIONS.keys())

@@ -107,7 +107,7 @@ def test_records_count_as_long_as_they_are_the_newest_that_were_read() -> None:
     present.observe_records(NOW - 1_000)
     assert present.now_ms() == NOW - 1_000
     clock.sleep(10)
-    assert present.now_ms() == NOW + 9_000, "the brokers' clock has gone on since"
+    assert present.now_ms() == NOW + 9_000, "the brokers' clock has advanced since"
     present.observe_records(-1)
     assert present.now_ms() == NOW + 9_000, "a record without a time has no effect"
     present.observe_records(NOW - 2 * DAY)

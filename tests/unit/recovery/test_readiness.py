@@ -275,8 +275,8 @@ def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | Non
         counts += 1
         lost = {cut.bucket for cut in rows.cuts if cut.lost_to is not None}
         needed = next(bucket for bucket in range(last, 1_000) if bucket not in lost)
-        there = {(row.bucket, row.group) for row in rows.groups if not row.superseded}
-        if not there >= {(bucket, group) for bucket in range(began + 1, needed + 1) for group in range(GROUPS)}:
+        stored_rows = {(row.bucket, row.group) for row in rows.groups if not row.superseded}
+        if not stored_rows >= {(bucket, group) for bucket in range(began + 1, needed + 1) for group in range(GROUPS)}:
             return False
     return counts > 0
 

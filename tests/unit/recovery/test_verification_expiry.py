@@ -110,12 +110,12 @@ def test_an_index_bucket_that_is_lost_between_two_reads_is_a_finding(world: Worl
         produce_everywhere(world)
         world.pass_hours(1)
     world.crash()
-    damage, looks = Damage(world), []
+    damage, reads = Damage(world), []
 
     def lost(call: StoreCall) -> None:
         if call.name == "index_bucket" and call.arguments[0].bucket == FIRST:
-            looks.append(call)
-            if len(looks) == 2:
+            reads.append(call)
+            if len(reads) == 2:
                 damage.execute("DELETE FROM index_buckets WHERE bucket = ?", FIRST)
 
     world.store.before = lost

@@ -144,10 +144,10 @@ def test_a_record_that_ends_before_it_starts(world: World, damage: Damage) -> No
 
 def test_an_id_with_two_keys(world: World, damage: Damage) -> None:
     def change(contents: Contents) -> None:
-        theirs = contents.id_of(SOMETIMES)
-        record = contents.records.pop(theirs)
+        part_id_of_key = contents.id_of(SOMETIMES)
+        record = contents.records.pop(part_id_of_key)
         contents.records[damage_id] = record
-        contents.active[damage_id] = contents.active.pop(theirs)
+        contents.active[damage_id] = contents.active.pop(part_id_of_key)
 
     damage_id = Contents(damage.index_bucket(FIRST)).id_of(RETURNS)
     rewritten(damage, FIRST + 1, change)

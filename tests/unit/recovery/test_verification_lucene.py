@@ -244,9 +244,9 @@ def test_a_copy_with_a_key_under_another_id(world: World, scope: Scope) -> None:
         ids = keys.part_id.copy()
         (place,) = np.flatnonzero(ids == ids[-1])
         ids[place] = 999
-        theirs = LuceneDocuments(index).fetch(BitMap([int(snapshot.keys.part_id[place])]))
+        documents = LuceneDocuments(index).fetch(BitMap([int(snapshot.keys.part_id[place])]))
         index.delete(BitMap([int(snapshot.keys.part_id[place])]))
-        index.add(replace(theirs, part_ids=ids[place : place + 1]))
+        index.add(replace(documents, part_ids=ids[place : place + 1]))
         return replace(snapshot, keys=replace(keys, part_id=ids), next_part_id=1000)
 
     assert scope.copy is not None
@@ -267,9 +267,9 @@ def test_a_copy_with_a_key_under_another_id(world: World, scope: Scope) -> None:
 
 def test_a_copy_whose_documents_differ_from_its_columns(world: World, scope: Scope) -> None:
     def change(index: PartKeyIndex, snapshot: CutSnapshot) -> CutSnapshot:
-        theirs = LuceneDocuments(index).fetch(BitMap([20]))
+        documents = LuceneDocuments(index).fetch(BitMap([20]))
         index.delete(BitMap([20]))
-        index.add(replace(theirs, key_hashes=theirs.key_hashes ^ np.uint64(1)))
+        index.add(replace(documents, key_hashes=documents.key_hashes ^ np.uint64(1)))
         return snapshot
 
     assert scope.copy is not None

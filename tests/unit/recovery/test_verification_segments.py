@@ -87,14 +87,17 @@ def stored(sound: World, tmp_path: Path) -> Iterator[Stored]:
 
 def test_a_segment_is_missing(stored: Stored) -> None:
     segment = stored.damage.segments_of(stored.row)[1]
-    there = stored.row.segments
+    expected_segments = stored.row.segments
     stored.damage.execute(
         "DELETE FROM segments WHERE bucket = ? AND first = ? AND seq = ?", stored.bucket, segment.first, segment.seq
     )
     found = the_only_finding(stored.world, FindingKind.SEGMENT_MISSING)
     assert (found.bucket, found.group) == (stored.bucket, stored.group)
-    assert f"{there - 1} segments of group {stored.group} exist under attempt {stored.row.attempt}" in found.what
-    assert f"states {there}" in found.what
+    assert (
+        f"{expected_segments - 1} segments of group {stored.group} exist under attempt {stored.row.attempt}"
+        in found.what
+    )
+    assert f"states {expected_segments}" in found.what
 
 
 def test_all_segments_are_missing(stored: Stored) -> None:
@@ -233,7 +236,7 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, low))
     )
     wrong = [finding for finding in found_in(stored.world) if finding.group == stored.group]
-    assert [finding.kind for finding in wrong] == [FindingKind.ACTIVE_TIMES], "later segments bring later times"
+    assert [finding.kind for finding in wrong] == [FindingKind.ACTIVE_TIMES], "later segments contain later times"
 
 
 @pytest.mark.parametrize("samples", [True, False])

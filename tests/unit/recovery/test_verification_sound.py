@@ -172,7 +172,7 @@ def test_a_recreated_topic_leaves_both_sides_of_the_reset_consistent(world: Worl
     produce_everywhere(world, "new")
     world.start(accepted=Accepted(another_topic=True))
     live(world, 2, "new")
-    assert sound_world(world).counts.buckets == 2 + 1 + 1, "the reset has taken the place of one"
+    assert sound_world(world).counts.buckets == 2 + 1 + 1, "the reset has replaced one"
 
 
 @pytest.mark.parametrize("is_designated", [False, True])
@@ -261,8 +261,8 @@ def test_another_retention_changes_nothing_about_what_is_stored(world: World, re
 def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
     live(world, 11)
     world.crash()
-    there = [row for row in world.manifest().groups if row.data_expires > world.clock.now_ms()]
-    oldest = there[-1]
+    remaining = [row for row in world.manifest().groups if row.data_expires > world.clock.now_ms()]
+    oldest = remaining[-1]
     world.pass_time(oldest.data_expires - EXPIRY_SKEW_MS - world.clock.now_ms() - 1)
     read = []
 
@@ -275,7 +275,7 @@ def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
     options = world.options
     found = assert_sound(world.store, options.shard, options.groups, options.policy, clock=world.clock)
     assert oldest.bucket in read
-    assert found.counts.buckets == len({row.bucket for row in there})
+    assert found.counts.buckets == len({row.bucket for row in remaining})
 
 
 def test_samples_that_are_not_decompressed_are_counted_too(world: World) -> None:
@@ -343,7 +343,7 @@ def test_a_row_that_outlives_the_cut_of_a_bucket_which_a_loss_closed_early_is_so
         world.settle()
         (row,) = world.manifest().groups
         (cut,) = [cut for cut in world.manifest().cuts if cut.lost_to is not None]
-        assert row.written_at < (row.bucket + 1) * HOUR, "before the bucket's time was over"
+        assert row.written_at < (row.bucket + 1) * HOUR, "before the end of the bucket"
         assert cut.expires < row.expires
         world.crash()
         world.pass_time(cut.expires - world.clock.now_ms())

@@ -53,14 +53,14 @@ def test_no_attempt_is_run_twice(bench: Bench) -> None:
     attempts: list[tuple[ShardId, int, str]] = []
     divided: dict[tuple[ShardId, int, str], int] = {}
 
-    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         for leased in jobs:
             attempts.append((leased.shard, leased.bucket, attempt_of(leased)))
             divided[attempts[-1]] = len(jobs)
         if len(jobs) > 1 or jobs[0].failures < 2:
             raise ReplayFailed("a task was lost")
 
-    bench.worker(Runs(meanwhile)).run_until_done()
+    bench.worker(Runs(during_run)).run_until_done()
     assert len(set(attempts)) == len(attempts) == 3 * (1 + 3)
     done = [job for shard in SHARDS for job in bench.store.jobs(shard)]
     assert [(job.state, job.failures) for job in done] == [(JobState.DONE, 2)] * 3
@@ -147,11 +147,11 @@ def test_a_suspect_that_another_worker_has_leased_in_the_meantime_stays_a_suspec
     bench.plan(job(0, 1), job(0, 2))
     errors: list[Exception] = [BadRecord("no")]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if errors:
             raise errors.pop()
 
-    runs = Runs(meanwhile)
+    runs = Runs(during_run)
     worker = bench.worker(runs)
     worker.step()
     for bucket in (1, 2):
@@ -166,11 +166,11 @@ def test_a_suspect_stays_a_suspect_until_it_was_read(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     errors: list[Exception] = [StoreUnavailable("the store is away"), BadRecord("no")]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if errors:
             raise errors.pop()
 
-    runs = Runs(meanwhile)
+    runs = Runs(during_run)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)], [(0, 1)], [(0, 1)], [(0, 2)]]
     assert [job.failures for job in bench.store.jobs(SHARDS[0])] == [0, 0]
@@ -180,12 +180,12 @@ def test_a_wave_whose_leases_were_all_lost_leaves_no_suspects(bench: Bench) -> N
     bench.plan(job(0, 1), job(0, 2))
     is_lost = [True]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_lost:
             is_lost.clear()
             raise LeaseLost("taken")
 
-    runs = Runs(meanwhile)
+    runs = Runs(during_run)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 2
 
@@ -225,11 +225,11 @@ def test_a_lost_session_ends_the_worker_also_if_the_store_is_unavailable(bench: 
 def test_a_shard_that_cannot_be_read_does_not_block_others(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(1, 1), job(1, 2))
 
-    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if any(job.shard == SHARDS[0] for job in jobs):
             raise StoreUnavailable("partition 0 has no leader")
 
-    runs = Runs(meanwhile)
+    runs = Runs(during_run)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done(lambda: bench.clock.monotonic() - begun > 600)
     both, first, second = [(0, 1), (1, 1), (0, 2), (1, 2)], [(0, 1), (0, 2)], [(1, 1), (1, 2)]
@@ -245,12 +245,12 @@ def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None
     bench.plan(job(0, 1), job(1, 1))
     is_away = [True]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_away:
             is_away.clear()
             raise StoreUnavailable("the store is away")
 
-    runs = Runs(meanwhile)
+    runs = Runs(during_run)
     worker = bench.worker(runs)
     worker.run_until_done()
     assert runs.runs == [[(0, 1), (1, 1)], [(0, 1)], [(1, 1)]]
@@ -266,7 +266,7 @@ def test_a_stalled_run_is_given_up_and_a_job_alone_has_failed(bench: Bench) -> N
         for _ in range(100):
             bench.clock.sleep(10)
             on_progress(0.25)
-        pytest.fail("the run went on")
+        pytest.fail("the run continued")
 
     worker = bench.worker(Runs(hangs), stall_s=600.0)
     begun = bench.clock.monotonic()
@@ -309,12 +309,12 @@ def test_a_temporary_error_is_not_a_failure_and_is_retried_after_a_pause(bench: 
     bench.plan(job(0, 1), job(0, 2))
     is_away = [True] * 6
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_away:
             is_away.pop()
             raise StoreUnavailable("the store is away")
 
-    runs = Runs(meanwhile)
+    runs = Runs(during_run)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 7
@@ -346,11 +346,11 @@ def test_leases_of_a_run_without_progress_are_not_renewed(bench: Bench, monkeypa
         keepers[0].renew_if_due()
         return bench.job(1).leased_until == bench.clock.now_ms() + 120_000
 
-    def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         bench.clock.sleep(600)
         on_progress(0.5)
         assert renewed_after(2 * 600 - 10)
         assert not renewed_after(30)
 
-    bench.worker(Runs(meanwhile), stall_s=600.0).step()
+    bench.worker(Runs(during_run), stall_s=600.0).step()
     assert bench.states() == {1: JobState.DONE}, "no other worker has taken it, so it counts"

@@ -172,7 +172,7 @@ def test_only_entries_unused_for_a_long_time_are_dropped(cache: Cache) -> None:
     assert find_fault(used) is None
 
 
-def test_the_environment_determines_the_cache_folder() -> None:
+def test_the_environment_determines_the_folder_of_the_cache() -> None:
     assert default_root({"STRANDLINE_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
     assert default_root({"XDG_CACHE_HOME": "/b"}) == Path("/b/strandline")
     assert default_root({}) == Path("~/.cache/strandline").expanduser()

@@ -154,7 +154,7 @@ def test_a_part_that_the_store_does_not_confirm_is_given_up_for_that_reason(
     slot.answer(FIRST, HELLO)
     assert slot.answer(FIRST, TaskRequest(confirm=True)) == DriverReply(10)
     lease.confirmed = cause
-    assert slot.answer(FIRST, TaskRequest()) == DriverReply(10), "nothing was to be confirmed"
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(10), "no confirmation was requested"
     assert slot.answer(FIRST, TaskRequest(confirm=True)) == DriverReply(stop=cause.message)
     slot.answer(FIRST, end_request(PartStopped(cause.message)))
     end = slot.ended()

@@ -51,10 +51,10 @@ def test_a_users_property_wins(jars: Path) -> None:
 
 
 def test_a_users_java_options_are_added_to_ours(jars: Path) -> None:
-    ours = session_properties({"spark.master": "local[2]"}, jars)[JAVA_OPTIONS]
-    assert "log4j2" in ours
+    own_options = session_properties({"spark.master": "local[2]"}, jars)[JAVA_OPTIONS]
+    assert "log4j2" in own_options
     made = session_properties({"spark.master": "local[2]", JAVA_OPTIONS: "-Xss2m"}, jars)
-    assert made[JAVA_OPTIONS] == f"{ours} -Xss2m"
+    assert made[JAVA_OPTIONS] == f"{own_options} -Xss2m"
 
 
 def test_missing_jars_are_an_error_before_spark_starts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Spark's failures, as ours, and the end of an action."""
+"""Spark's failures, translated to our errors, and the end of an action."""
 
 import threading
 from collections.abc import Callable

@@ -93,7 +93,7 @@ def test_frames_are_cut_between_series_and_lose_nothing(series: dict[int, list[t
     assert decoded(data, frames) == series
     assert all(frame.samples <= most or frame.series == 1 for frame in frames)
     joined = [one.samples + two.samples for one, two in pairwise(frames)]
-    assert all(samples > most for samples in joined), "frames are smaller than they need to be"
+    assert all(samples > most for samples in joined), "frames are smaller than necessary"
 
 
 @given(st.dictionaries(st.integers(0, 1000), SERIES, min_size=1, max_size=12), st.data())

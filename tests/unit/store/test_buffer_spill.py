@@ -39,11 +39,11 @@ def test_a_start_removes_what_an_earlier_process_left_and_nothing_else(folder: S
 
 def test_a_file_is_deleted_with_the_last_reference_to_its_page(folder: SpillFolder) -> None:
     page = folder.write(b"x" * 600, 1, 1)
-    also = page
+    second_reference = page
     del page
     gc.collect()
-    assert also.load() == b"x" * 600
-    del also
+    assert second_reference.load() == b"x" * 600
+    del second_reference
     gc.collect()
     assert files(folder) == []
     assert folder.used == 0
@@ -58,7 +58,7 @@ def test_a_full_folder_rejects_a_page_with_a_remedy(folder: SpillFolder) -> None
     assert "Kafka has the samples" in refused.value.remedy
     assert files(folder) == [kept.path]
     assert folder.used == 600
-    assert folder.write(b"y" * 400, 1, 2).length == 400, "to the very limit"
+    assert folder.write(b"y" * 400, 1, 2).length == 400, "exactly up to the limit"
 
 
 def test_pages_that_only_garbage_refers_to_make_no_folder_full(folder: SpillFolder) -> None:

@@ -180,7 +180,7 @@ def test_memory_is_counted_and_completely_released(tmp_path: Path) -> None:
     contents = weakref.ref(fed.buffer._contents)
     del fed, frozen
     gc.collect()
-    assert contents() is None, "the budget still holds a buffer that has nothing left"
+    assert contents() is None, "the budget still counts an empty buffer"
 
 
 def test_a_seal_needs_room_for_a_row() -> None:

@@ -22,10 +22,10 @@ def test_nothing_is_settled_before_two_readings_a_minute_apart() -> None:
 def test_one_wrong_reading_settles_nothing() -> None:
     for wrong_at in range(1, 8):
         time = SettledTime()
-        for look in range(10):
-            ahead = YEAR if look == wrong_at else 0
-            settled = time.observe(NOW + look * 30_000 + ahead, look * 30.0)
-            assert settled is None or settled <= NOW + look * 30_000, f"the look {wrong_at} was believed"
+        for number in range(10):
+            ahead = YEAR if number == wrong_at else 0
+            settled = time.observe(NOW + number * 30_000 + ahead, number * 30.0)
+            assert settled is None or settled <= NOW + number * 30_000, f"reading {wrong_at} was accepted"
 
 
 def test_the_first_reading_may_be_the_wrong_one() -> None:

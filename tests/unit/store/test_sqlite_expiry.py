@@ -93,7 +93,7 @@ def test_rows_exist_until_a_write_deletes_them(store: SqliteStore, clock: Manual
 
     for _ in range(5):
         clock.sleep(60)
-        assert seen() == (3, 1, 1, 1), "reading deletes nothing, and leaves nothing out"
+        assert seen() == (3, 1, 1, 1), "reading deletes nothing and returns everything"
     let_expire(store, clock)
     assert seen() == (0, 0, 0, 0)
 
@@ -106,12 +106,12 @@ def test_one_wrong_reading_of_the_clock_deletes_nothing(tmp_path: Path, shard: S
         assert isinstance(store, SqliteStore)
         owner = taken(store, shard)
         store.write_segments(SegmentsOf(shard, 1, 0, "attempt-1"), segments(5), life(clock, LASTING))
-        for look in range(8):
+        for number in range(8):
             clock.sleep(45)
-            clock.offset = 365 * 86_400_000 if look == at else 0
+            clock.offset = 365 * 86_400_000 if number == at else 0
             present = ManualClock.now_ms(clock)
             lasting = Lifetime.from_present(present, LASTING)
-            store.commit(owner, manifest_write(cuts=(cut(look, lasting),), present=present))
+            store.commit(owner, manifest_write(cuts=(cut(number, lasting),), present=present))
         assert rows_on_disk(store) == 5 + 8
 
 

@@ -114,7 +114,7 @@ def test_waiting_too_long_for_another_process_is_a_retryable_error(path: Path, s
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"):
             store.touch(ownership, 5_000, 1)
-        assert store.state(shard) is not None, "reading needs no turn"
+        assert store.state(shard) is not None, "reading does not wait for the writer"
         other.execute("ROLLBACK")
         store.touch(ownership, 5_000, 1)
 

@@ -49,7 +49,7 @@ def test_a_store_that_is_opened_again_has_all_that_was_written(path: Path) -> No
     with closing(open_sqlite_store(path, clock)) as store:
         store.commit(taken(store, shard), manifest_write(cuts=rows, next_part_id=7))
         before = store.manifest(shard)
-    assert [entry.name for entry in path.parent.iterdir()] == [path.name], "the log was not carried over"
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name], "the log was not checkpointed"
     with closing(open_sqlite_store(path, clock)) as store:
         assert store.manifest(shard) == before
 

@@ -184,7 +184,7 @@ def test_a_batch_is_divided_by_decompressed_bytes_or_into_single_records(lengths
     sizes = [sum(length for length in lengths[first:behind] if length <= 50) for first, behind in pieces]
     assert all(size <= most or behind - first == 1 for size, (first, behind) in zip(sizes, pieces, strict=True))
     joined = zip(pieces, sizes, pieces[1:], strict=False)
-    assert all(size + _counted(lengths[after[0]]) > most for _, size, after in joined), "none is smaller than need be"
+    assert all(size + _counted(lengths[after[0]]) > most for _, size, after in joined), "none is smaller than necessary"
 
 
 def _counted(length: int) -> int:

@@ -92,7 +92,7 @@ def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_expects_a
         found = only(f"eval instant at 2m mad_over_time(g[2m])\n {expected}")
         assert (found.outcome, found.reason) == (Outcome.SKIPPED, FEATURE_FLAG)
     refused = only("eval instant at 2m limitk(1, g)\n expect fail regex: limitk\\(\\) is experimental")
-    assert refused.outcome is Outcome.PASSED, "the script asks for the refusal"
+    assert refused.outcome is Outcome.PASSED, "the script expects the refusal"
 
 
 def test_only_evaluations_that_read_native_histograms_are_skipped() -> None:
