@@ -9,7 +9,7 @@ from support.chromium import chromium
 from support.watched_page import WatchedPage
 
 
-# Not for the whole run: while Playwright is open its event loop counts as running in this thread, and no other
+# Not for the whole run: while Playwright is open, its event loop counts as running in this thread, and no other
 # test could start one.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

@@ -68,7 +68,7 @@ def _produce(world: LuceneWorld, start: int, values: dict[tuple[str, str, int], 
 
 
 def _value(draw: random.Random) -> float:
-    """Whole numbers, whose sums are exact in any order; also a NaN with the bits of "no sample"."""
+    """Integers, whose sums are exact in any order; also a NaN with the bits of "no sample"."""
     return draw.choice([STALE, NO_SAMPLE, float("nan"), *(float(draw.randrange(-20, 100)) for _ in range(30))])
 
 

@@ -28,7 +28,7 @@ def dataset() -> str:
     return fresh_dataset()
 
 
-# What holds for jobs and for parts.
+# Jobs and parts.
 
 
 def test_a_store_without_rows_returns_none(store: Store, kind: Kind[Any]) -> None:

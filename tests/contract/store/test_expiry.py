@@ -103,7 +103,7 @@ def manifest_rows_expire_one_by_one(given: Given) -> Steps:
         cuts=(cut(6, lasting), cut(5, expires)),
         groups=(
             group_row(6, 0, lasting),
-            # Every field expires, those too that most rows leave empty.
+            # All fields expire, including those that most rows leave empty.
             replace(
                 group_row(6, 1, expires),
                 late=(LateSamples(1, 2),),

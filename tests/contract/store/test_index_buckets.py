@@ -49,7 +49,7 @@ def test_rows_of_a_megabyte_are_read_byte_for_byte(store: Store, where: IndexBuc
     rows = [bytes([number]) + b"\xff\x00" * 499_999 + bytes([255 - number]) for number in range(25)]
     assert {len(row) for row in rows} == {1_000_000}
     assert store.write_index_bucket(where, rows, lasting) == 25
-    # Compared one by one: what they hold is too long to print.
+    # Compared one by one, because the content is too long to print.
     for given_row, row in zip(store.index_bucket(where), rows, strict=True):
         assert given_row == row, f"row {row[0]} differs"
 

@@ -1,4 +1,4 @@
-"""Which keys end, are purged and roll over at a cut: to the bucket, and to the millisecond."""
+"""Which keys end, are purged and roll over at a cut, to the exact bucket and millisecond."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def never(_bucket: int) -> int:
 
 
 def test_a_live_key_has_ended_without_a_sample_in_the_newest_buckets() -> None:
-    """A key stays live for two hours without samples: in this bucket and the one before."""
+    """A key stays live for two hours without samples: this bucket and the previous one."""
     assert ended_keys(keys(active_in=[98, 99, 100]), BUCKET, POLICY).tolist() == [True, False, False]
 
 

@@ -10,7 +10,7 @@ from strandline.index.key_bytes import KeyBytes, in_label_order, label_order, ta
 
 pytestmark = pytest.mark.unit
 
-# Texts that share long beginnings, end inside of eight bytes, and hold the zero byte, which pads nothing here.
+# Texts that have long common prefixes, end within eight bytes, or contain the zero byte, which is not padding.
 TEXTS = st.builds(
     lambda shared, rest: shared + rest,
     st.sampled_from(["", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghabcdefgh"]),

@@ -226,7 +226,7 @@ def test_a_crash_inside_of_lucenes_own_commit_leaves_one_of_the_two(
     shard.take("b")
     shard.pass_an_hour()
     shard.lucene.close()
-    # Lucene writes its new files, then the list of them under a name that does not count, and renames that.
+    # Lucene writes its new files, then their list under a temporary name, and renames the list.
     for path in files_of(shard.folder):
         target = before / path.relative_to(shard.folder)
         if not target.exists():

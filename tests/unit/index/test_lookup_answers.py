@@ -36,11 +36,11 @@ pytestmark = pytest.mark.unit
 
 MAX_LISTED_KEYS = 20
 LONGEST = 32 << 10
-# Every character of ASCII, and such that take two, three and four bytes.
+# Every character of ASCII, and characters of two, three and four bytes.
 ODD = [chr(code) for code in range(1, 128)] + ["é", "\u2028", "\U0001f600", 'é"\n', '\\\U0001f600"', "\uffffé\t"]
 GROUPED = [{"group": f"g{number % 7}", "n": str(number), "odd" + "x" * (number % 3): "v"} for number in range(40)]
 KEYS: list[dict[str, str]] = [{"id": str(position), "odd": text} for position, text in enumerate(ODD)]
-# Odd names come alone, all of them, and a handful together.
+# Odd names: one at a time, all of them, and a few together.
 KEYS += [
     {"id": f"name {position}", "part": f"p{position // MAX_LISTED_KEYS}", text: "v"}
     for position, text in enumerate(ODD)

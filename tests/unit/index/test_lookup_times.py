@@ -240,7 +240,7 @@ def test_keys_are_found_between_those_whose_rows_were_reclaimed(many: ConnectedS
     for within in [ALWAYS, (first + 1000, first + 1000)]:
         existing = ids[~gone & (ids <= within[1])] if within != ALWAYS else ids[~gone]
         assert [part_id for part_id in ids.tolist() if many.finds(part_id, within=within)] == existing.tolist()
-    # The index has these, too, before all rows or behind them.
+    # The index has these, too, before or after all rows.
     assert not many.finds(5 if first else LAST)
 
 

@@ -309,7 +309,7 @@ def test_an_index_that_could_not_be_opened_does_not_keep_its_folder(folder: Path
     with PartKeyIndex.open(folder) as index:
         index.add(batch_of({"a": "1"}))
         index.commit({})
-    # The writer does not look into a segment; the first view of it does.
+    # The writer does not read the segment; the first reader does.
     (terms,) = folder.glob("*.tim")
     whole = terms.read_bytes()
     terms.write_bytes(whole[:-9])
@@ -330,7 +330,7 @@ def test_threads_add_and_search_at_the_same_time(index: PartKeyIndex) -> None:
             first = worker * 10_000 + i * 50
             index.add(batch_of(*({"worker": str(worker), "n": str(first + n)} for n in range(50)), first_id=first))
             index.refresh()
-            # A worker sees all of its own keys, and never half a view: every key has both labels.
+            # A worker sees all of its own keys, and only complete refreshes: every key has both labels.
             assert len(index.search(label_is("worker", str(worker)))) == 50 * (i + 1)
             assert index.search(has_label("n")) >= index.search(label_is("worker", str(worker)))
 

@@ -1,4 +1,7 @@
-"""Regular expressions over label values: what they match, and what they may cost. The model has the other queries."""
+"""Regular expressions over label values: what they match, and the limits of their cost.
+
+The test with a model covers the other queries.
+"""
 
 import re
 import threading
@@ -18,7 +21,7 @@ from strandline.index.vm import start_vm, to_java
 
 pytestmark = pytest.mark.unit
 
-# Every text of up to three of these, so that expressions over the same letters find and miss.
+# All texts of up to three of these letters, so that expressions with these letters match some of them.
 LETTERS = "aAb\né😀"
 VALUES = sorted({a + b + c for a in ["", *LETTERS] for b in ["", *LETTERS] for c in LETTERS})
 

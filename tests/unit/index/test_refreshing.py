@@ -182,7 +182,7 @@ def test_a_writer_that_waited_for_anothers_refresh_does_not_refresh_again(counte
     answers: list[bool] = []
     writer = threading.Thread(target=lambda: answers.append(refresh.refresh_if_due()), name="writer")
     writer.start()
-    # By now the writer has seen a change that is due, which only the other thread's refresh can have shown.
+    # By now the writer has seen a due change, which only the other thread's refresh can have made visible.
     assert clock.was_read.wait(60)
     may_end.set()
     other.join()

@@ -123,7 +123,7 @@ def test_the_two_numbers_that_the_index_reserves_are_not_sample_times(limit: int
     assert (kept.too_old, kept.too_far_ahead) == (1, 1)
 
 
-# Near one another, near the ends of all times, and anywhere.
+# Close to one another, close to the lowest and highest times, and anywhere.
 TIMES = st.one_of(
     st.integers(-20, 20),
     st.integers(LEAST, LEAST + 20),

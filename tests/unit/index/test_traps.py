@@ -71,7 +71,7 @@ class Shard:
         return after
 
     def keys(self) -> dict[str, tuple[int, float, float | None]]:
-        """Of each key that is there: part id, start and end in hours, None while live."""
+        """Of each existing key: part id, start and end in hours, None while live."""
         keys = self.index.columns.rows
         keys = keys.take(keys.present())
         batch = self.documents.fetch(to_bitmap(keys.part_id))
@@ -251,7 +251,7 @@ def test_a_key_with_two_ids_in_superseded_buckets_has_the_one_from_the_cut() -> 
         shard.sample(f"only in {hour}", hour + 0.5)
     shard.cut_and_store()
     assert shard.keys()["a"] == (4, 108.5, None), "it was purged, and returned"
-    # Its record from before the cut has expired. The keys that were active in 101 are still known.
+    # Its record from before the cut has expired. The keys that were active in 101 are still stored.
     del shard.store[100]
     again = shard.restarted(rewound_to=102)
     assert again.keys()["a"] == (0, 100.5, 103.5), "by the newest record under that id"

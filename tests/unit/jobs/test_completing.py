@@ -127,7 +127,7 @@ def test_each_failure_of_a_job_has_an_event_with_a_key_of_its_own(tmp_path: Path
     completion.finish(replace(resumed, state=BulkJobState.COMPLETING), PARTS)
     assert [key for key, _ in webhook.calls] == ["job.failed.0", "job.failed.1", "job"]
     assert [json.loads(body)["event"] for _, body in webhook.calls] == ["job.failed", "job.failed", "job.done"]
-    # A reader that waits for the file of a done job is not misled by that of a failed one.
+    # A reader that waits for the file of a done job must not take that of a failed one for it.
     assert {path.name: json.loads(path.read_bytes())["reason"] for path in tmp_path.iterdir()} == {
         "job.failed.json": "part 0: the disk is full",
         "job.json": "",

@@ -1,4 +1,4 @@
-"""Parts of bulk jobs are leased like replay jobs: transitions that win, and those that lose."""
+"""Parts of bulk jobs are leased like replay jobs: transitions that succeed, and those that lose to another worker."""
 
 from collections.abc import Callable
 from dataclasses import replace

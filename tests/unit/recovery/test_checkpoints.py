@@ -233,7 +233,7 @@ def test_index_rows_come_in_order_whatever_the_order_of_the_manifest() -> None:
     assert [row.bucket for row in index_rows(ManifestRows(STATE, (), rows), 0, now=0)] == [9, 8, 7, 6, 5]
 
 
-# Scenarios, as far as checkpoints decide them.
+# Scenarios that depend on checkpoints.
 
 
 def goes_on_from(found: Progress | None, log: LogState) -> object:
@@ -267,7 +267,7 @@ def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_
     others = [*rows_of(8, (0, 2)), *rows_of(9, (0, 2))]
     failed = known(cuts, others, groups=3)
     assert (failed.stored_up_to[designated], failed.checkpoints[designated]) == (7, 100)
-    # Even if the later bucket's row were there: what counts ends before the hole.
+    # Even if the later bucket's row existed: only rows before the hole count.
     ahead = known(cuts, [*others, row(9, designated, index=True)], groups=3)
     assert (ahead.stored_up_to[designated], ahead.checkpoints[designated]) == (7, 100)
     assert designated in ahead.missing[8]

@@ -36,7 +36,7 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_detected(
         "start": [*cuts[:position], replace(cuts[position], start=cuts[position].start + by), *cuts[position + 1 :]],
         "missing": [*cuts[:position], *cuts[position + 1 :]],
     }
-    # The outermost ends join nothing, and an expired row is not missed.
+    # The outermost ends have no neighbour, and an expired row is not missed.
     sound = {
         "end": position == len(cuts) - 1 and cuts[position].end + by >= cuts[position].start,
         "start": position == 0 and cuts[position].start + by <= cuts[position].end,
@@ -94,7 +94,7 @@ def test_rows_that_expire_oldest_first_change_nothing_while_all_groups_have_them
     rows = [row(cut.bucket, group) for cut in cuts[1:] for group in range(groups) if cut.bucket <= upto[group]]
     before = known(cuts, rows, groups=groups)
     for expired in range(1, min(upto) - 9 + 1):
-        # A group's row was written after its cut, and goes after it.
+        # A group's row was written after its cut, and expires after it.
         for rows_left in (rows, [kept for kept in rows if kept.bucket >= cuts[expired].bucket]):
             after = known(cuts[expired:], rows_left, groups=groups)
             assert (after.checkpoints, after.stored_up_to) == (before.checkpoints, before.stored_up_to)
@@ -137,7 +137,7 @@ class ShardLife(RuleBasedStateMachine):
         return self.cuts[max(self.cuts)]
 
     def _stored_up_to(self, group: int) -> int:
-        """The newest bucket up to which the group's flushes went; it writes the next."""
+        """The newest bucket that the group has flushed; it flushes the next one."""
         written = [
             bucket
             for (bucket, group_of_row), kept in self.rows.items()
@@ -186,7 +186,7 @@ class ShardLife(RuleBasedStateMachine):
     @precondition(lambda self: len(self.cuts) > 1)
     @rule()
     def expire(self) -> None:
-        """The oldest cut goes, if every group has its row: that of its cut is the first to go."""
+        """The oldest cut expires if every group has its row, since cuts expire before their rows."""
         oldest = min(self.cuts)
         older_life = oldest < self._begins_with()
         if not older_life and oldest > min(self._stored_up_to(group) for group in range(GROUPS)):

@@ -18,7 +18,7 @@ CUTS = [FIRST, CutRow(100, 0, 10, NEVER), CutRow(101, 10, 20, NEVER), CutRow(102
 
 
 def done_with(*stored: tuple[int, int], cuts: list[CutRow] | None = None) -> Progress:
-    """The rows of these buckets and groups are there."""
+    """Progress with the rows of these buckets and groups."""
     designated = designated_group(SHARD, GROUPS)
     rows = [row(bucket, group, index=group == designated) for bucket, group in stored]
     found = progress(manifest(cuts or CUTS, rows), GROUPS, SHARD)

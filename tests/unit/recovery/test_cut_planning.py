@@ -119,7 +119,7 @@ def test_a_late_record_of_a_slow_clock_stays_in_its_bucket() -> None:
 
 
 def test_records_without_a_time_close_nothing_and_stay_with_what_lies_before_them() -> None:
-    """So does a shard that reads them: the hour that they came in is not ready without them."""
+    """A shard that reads them does the same: the hour of their arrival is not ready without them."""
     times = records(NO_TIME, deadline(99), NO_TIME, deadline(102), NO_TIME, deadline(102))
     assert planned(times, 506, present=deadline(102)) == [(100, 500, 503), (101, 503, 503), (102, 503, 503)]
     assert planned(records(NO_TIME, NO_TIME), 502, present=deadline(100) + GRACE - 1) == []
@@ -150,7 +150,7 @@ def test_idle_buckets_end_at_the_end_of_the_log_and_are_looked_up_once() -> None
 
 
 def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:
-    """What it brings may still belong to the bucket."""
+    """Its records may still belong to the bucket."""
     assert planned(records(), 503, high=504) == []
 
 
@@ -229,7 +229,7 @@ def test_one_record_ahead_moves_no_other_record_to_another_bucket_if_it_would_cl
     end, present = 500 + len(ordered), 112 * HOUR + 30 * HOUR
     if position in (0, len(wrong) - 1):
         return
-    # It stands where its neighbours do; it counts with the least time behind it.
+    # It is in the bucket of its neighbours, as if it had the lowest time after it.
     counted = list(ordered)
     counted[position] = ordered[position + 1]
     assert planned(records(*wrong), end, present=present) == planned(records(*counted), end, present=present)

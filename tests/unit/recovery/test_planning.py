@@ -149,7 +149,7 @@ def test_a_failed_job_is_retried_with_failures_counted_from_zero() -> None:
 
 @pytest.mark.parametrize("left", [1, 0, -(10**9)])
 def test_a_lease_is_honoured_whatever_the_time_on_it(left: int) -> None:
-    """That is by the worker's clock. Workers that watch the job take it back if it is not renewed."""
+    """The time is by the worker's clock. Workers that watch the job take it back if it is not renewed."""
     job = replace(LEASED, leased_until=NOW + left)
     assert adopted(job) == job
 

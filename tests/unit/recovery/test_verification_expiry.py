@@ -94,7 +94,7 @@ def test_data_with_one_expiry_date_that_expires_at_any_step_is_not_missed(
     def leaves(call: StoreCall) -> None:
         if call.name == kind and call.arguments[0].bucket == bucket and not left:
             left.append(bucket)
-            # In any order: those that were read already may stay for a while.
+            # In any order: rows that were already read may remain for a while.
             world.pass_time(date - EXPIRY_SKEW_MS - world.clock.now_ms())
             for table in ("index_buckets", "segments"):
                 damage.execute(f"DELETE FROM {table} WHERE bucket <= ?", bucket)  # noqa: S608

@@ -178,7 +178,7 @@ def test_a_key_that_gets_a_second_id_while_it_lives(world: World, damage: Damage
 
 
 def test_a_key_that_resumed_before_it_was_purged_and_got_a_second_id(world: World, damage: Damage) -> None:
-    """What a purge one bucket too early would leave: the key that returned ended later than it did."""
+    """As after a purge one bucket too early: the key that returned had ended later."""
     bucket = next(
         bucket
         for bucket in range(FIRST + 1, FIRST + 9)

@@ -136,7 +136,7 @@ def test_keys_that_a_start_purges_have_no_document(world: World, tmp_path: Path)
     assert sound_world(world, scratch(tmp_path)).counts.documents == 2 * len(METRICS)
     newest = world.manifest().groups[0].bucket
     damage = Damage(world)
-    # As if those that returned had not: their first id ended hours ago.
+    # As if the keys had not returned: their first ids ended hours ago.
     damage.execute("DELETE FROM flush_groups WHERE bucket = ?", newest)
     assert sound_world(world, Scope(scratch=tmp_path / "scratch" / "2")).counts.documents == len(METRICS)
 

@@ -366,7 +366,7 @@ def test_half_a_rewind_under_other_limits_is_not_compared_with_the_index_bucket_
 
 
 def test_an_active_key_whose_records_have_expired_before_is_a_note(tmp_path: Path) -> None:
-    """Those that were rolled over under a shorter retention go before the bitmaps from under the longer one."""
+    """Records that were rolled over under a shorter retention expire before the bitmaps from the longer one."""
     with closing(World(tmp_path, groups=1, history=48 * HOUR)) as world:
         for retention, hours in ((20, 12), (2, 3)):
             world.crash()

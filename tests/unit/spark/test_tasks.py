@@ -37,5 +37,5 @@ def test_a_task_with_too_much_in_memory_outputs_blocks_before_it_has_read_all(
     found = [
         (len(read), sorted(set(batch.column("first_offset").to_pylist()))) for batch in map_task(given, [0])(batches())
     ]
-    # The third batch finds the first two to be enough, and so does the fifth the two before it.
+    # The first two batches are output at the third, and the next two at the fifth.
     assert found == [(3, [0]), (5, [2]), (5, [4])]

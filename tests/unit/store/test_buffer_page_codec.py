@@ -19,7 +19,7 @@ def bits_of(value: float) -> int:
     return int(np.float64(value).view(np.uint64))
 
 
-# Most numbers are drawn as bytes: it takes Hypothesis long to draw each by itself.
+# Most numbers are drawn as bytes, because Hypothesis draws single numbers slowly.
 WORDS = st.binary(min_size=8, max_size=320).map(
     lambda drawn: np.frombuffer(drawn[: len(drawn) // 8 * 8], dtype=np.int64)
 )

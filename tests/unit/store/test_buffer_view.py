@@ -22,7 +22,7 @@ def filled(folder: Path, *, memory: int = 1 << 40, records: int = 20) -> FedBuff
 def test_later_changes_are_not_visible_in_a_snapshot(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     seen = [(fed.buffer.snapshot(), fed.copied())]
-    fed.feed([(KEYS[0], [(0, 99)]), ((77, 7, 7), [(5, 5)])])  # Replaces a sample, and brings a series.
+    fed.feed([(KEYS[0], [(0, 99)]), ((77, 7, 7), [(5, 5)])])  # Replaces a sample, and adds a series.
     seen.append((fed.buffer.snapshot(), fed.copied()))
     for time in range(200, 230):
         fed.feed([(key, [(time, 1)]) for key in KEYS])

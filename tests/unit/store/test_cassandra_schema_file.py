@@ -55,7 +55,7 @@ def columns(definition: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("version", older_stores.VERSIONS)
 def test_older_tables_with_what_is_added_have_the_columns_of_new_ones(version: int) -> None:
-    """What a start adds, and what the file makes, are the same."""
+    """Upgraded tables are the same as those that the file creates."""
     older = {statement.split()[5]: columns(statement) for statement in older_stores.tables(version)}
     assert [*older, "bulk_jobs", "bulk_parts"] == list(definitions())
     for addition in additions():

@@ -1,4 +1,4 @@
-"""No statement has what must never be sent to Cassandra."""
+"""No statement contains what must never be sent to Cassandra."""
 
 import re
 

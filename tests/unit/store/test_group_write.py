@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 MINUTE, HOUR = 60_000, 3_600_000
 LEAST, GREATEST = -(2**63), 2**63 - 1
-# Those that divide an hour, an hour, and whole hours that divide a day.
+# Divisors of an hour, an hour, and whole hours that divide a day.
 INTERVALS = [1_000, 15 * MINUTE, HOUR, 2 * HOUR, 24 * HOUR]
 
 

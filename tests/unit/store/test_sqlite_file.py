@@ -1,4 +1,4 @@
-"""The file of a SQLite store: what it is opened as, and which files are refused."""
+"""The file of a SQLite store: its settings, and which files are refused."""
 
 import sqlite3
 from contextlib import closing
@@ -70,7 +70,7 @@ def test_a_reader_between_two_rows_does_not_hold_the_log(path: Path) -> None:
         store.write_index_bucket(where, [bytes(2**20)] * 20, Lifetime.from_present(clock.now_ms(), LASTING))
         rows = store.index_bucket(where)
         assert next(rows) == bytes(2**20)
-        # Written after the reader began: a snapshot of the reader's would be of before.
+        # Written after the reader began: a snapshot of the reader would not have it.
         taken(store, where.shard)
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)

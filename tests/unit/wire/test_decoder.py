@@ -176,7 +176,7 @@ def test_a_sequence_of_batches_decodes_like_each_batch_alone(batches: list[list[
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 100))
 def test_a_batch_is_divided_by_decompressed_bytes_or_into_single_records(lengths: list[int], most: int) -> None:
-    # Zeros, so that the compressed length is no measure.
+    # Zeros, so that the compressed lengths are not proportional.
     bodies = [compress(bytes(length)) for length in lengths]
     pieces = list(batches_within(bodies, most, Limits(record_bytes=50)))
     assert [position for first, behind in pieces for position in range(first, behind)] == list(range(len(bodies)))

@@ -45,7 +45,7 @@ LATER_SAMPLE = field(0x12, struct.pack("<Bd", 0x09, 3.5) + b"\x10\x08")
 EXEMPLAR, HISTOGRAM, METADATA, UNKNOWN = field(0x1A, b"ex"), field(0x22, b"hi"), field(0x1A, b"me"), b"\x28\x96\x01"
 A, B = label("a", "1"), label("b", "2")
 
-# Labels in order, labels out of order, and everything that may stand between and around them.
+# Labels in order, labels out of order, and all fields that may be between and around them.
 NAMES = st.one_of(st.sampled_from(["", "a", "b", "__name__", "job", "é", "a" * 127, "z" * 130]), st.text(max_size=5))
 VALUES = st.one_of(st.sampled_from(["", "1", "v" * 127, "v" * 128, "v" * 301, "€"]), st.text(max_size=5))
 PAIRS = st.tuples(NAMES, VALUES)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 def evaluation(text: str) -> Evaluation:
-    """The only command of a script."""
+    """The only evaluation of a script."""
     [found] = parse_script(text)
     assert isinstance(found, Evaluation)
     return found
