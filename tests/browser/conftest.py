@@ -9,7 +9,7 @@ from support.chromium import chromium
 from support.watched_page import WatchedPage
 
 
-# Not for the whole run: while Playwright is open its event loop counts as running in this thread, and no other
+# Not for the whole run: while Playwright is open, its event loop counts as running in this thread, and no other
 # test could start one.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -26,7 +26,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def watched(browser: Browser) -> Iterator[Callable[..., WatchedPage]]:
-    """Makes pages, with the options of a browser's context, that may neither complain nor ask another host."""
+    """Open pages with options of a browser context. A page must not log errors or contact another host."""
     made: list[WatchedPage] = []
     expect.set_options(timeout=60_000)
 
@@ -35,7 +35,7 @@ def watched(browser: Browser) -> Iterator[Callable[..., WatchedPage]]:
         return made[-1]
 
     yield make
-    complaints = [complaint for one in made for complaint in one.complaints()]
-    for one in made:
-        one.close()
+    complaints = [complaint for page_watch in made for complaint in page_watch.complaints()]
+    for page_watch in made:
+        page_watch.close()
     assert complaints == []

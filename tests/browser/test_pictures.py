@@ -1,4 +1,4 @@
-"""The pictures in docs/ as a browser draws them: nothing sticks out, nothing covers anything else."""
+"""The pictures in docs/ as a browser draws them: no text leaves its box or covers another text."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def overlap(one: dict, other: dict) -> bool:
 @pytest.fixture(params=PICTURES, ids=lambda path: path.name)
 def picture(request: pytest.FixtureRequest, page: Page) -> Page:
     page.goto(request.param.as_uri())
-    assert boxes(page, "svg text"), "the picture has no text: the checks below would check nothing"
+    assert boxes(page, "svg text"), "the picture has no text: the checks below would have no effect"
     return page
 
 
@@ -53,7 +53,7 @@ def test_every_text_lies_inside_the_picture(picture: Page) -> None:
 
 
 def test_every_text_of_a_part_lies_inside_its_box(picture: Page) -> None:
-    sticking_out = picture.evaluate(
+    outside = picture.evaluate(
         """() => [...document.querySelectorAll("g.part")].flatMap(part => {
             const box = part.querySelector("rect").getBoundingClientRect();
             return [...part.querySelectorAll("text")].filter(text => {
@@ -62,15 +62,15 @@ def test_every_text_of_a_part_lies_inside_its_box(picture: Page) -> None:
             }).map(text => text.textContent);
         })"""
     )
-    assert sticking_out == []
+    assert outside == []
 
 
 def test_no_two_texts_cover_each_other(picture: Page) -> None:
     texts = boxes(picture, "svg text")
     covering = [
-        (one["text"], other["text"])
-        for position, one in enumerate(texts)
+        (text["text"], other["text"])
+        for position, text in enumerate(texts)
         for other in texts[position + 1 :]
-        if overlap(one, other)
+        if overlap(text, other)
     ]
     assert covering == []

@@ -77,18 +77,18 @@ def test_a_recovering_node_is_followed_until_it_is_active_without_a_reload(node:
     expect(card(page, 1).locator(".badge")).to_have_text("Catching up")
     expect(card(page, 1)).to_contain_text("250 k")
 
-    asked = len(node.queries.requests)
-    node.status.statuses = (active(0), active(1))
+    requests = len(node.queries.asked)
+    node.status.told = (active(0), active(1))
     expect(card(page, 1).locator(".badge")).to_have_text("Active")
     expect(page.locator("#banner")).to_be_hidden()
     expect(card(page, 1).locator("progress")).to_be_hidden()
-    # What was partial is asked for anew.
+    # Partial answers are requested again.
     expect(page).to_have_title(re.compile("^Strandline"))
     assert page.evaluate("window.loadedOnce")
-    assert len(node.queries.requests) > asked
+    assert len(node.queries.asked) > requests
 
 
-def test_a_shard_that_fails_shows_why_and_when_it_is_tried_again(node: PageNode, watched: Watched) -> None:
+def test_a_failing_shard_shows_the_reason_and_the_time_of_the_next_attempt(node: PageNode, watched: Watched) -> None:
     reason = "Cassandra at 127.0.0.1:9042 can't be reached. Look whether it runs <b>now</b>"
     waiting = ShardProcessStatus(1, ProcessState.WAITING, restarts=3, starts_in_s=8.0, exit_code=1, reason=reason)
     failed = recovering(2, Phase.FAILED, None)
@@ -122,8 +122,8 @@ def test_a_store_that_does_not_answer_is_named(node: PageNode, watched: Watched)
     expect(page.locator("#banner")).to_contain_text("queries of stored samples fail")
 
 
-def test_a_replay_worker_that_is_down_is_told_with_the_reason(node: PageNode, watched: Watched) -> None:
-    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.2))
+def test_a_replay_worker_that_is_down_is_shown_with_the_reason(node: PageNode, watched: Watched) -> None:
+    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.2))
     worker = ProcessStatus(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason="no Java was found")
     node.status.others = (worker,)
     page = watched().open(node.url)
@@ -131,7 +131,7 @@ def test_a_replay_worker_that_is_down_is_told_with_the_reason(node: PageNode, wa
     assert page.locator("#banner").get_attribute("data-state") == "bad"
 
 
-def test_figures_of_the_node_are_summed_and_short(node: PageNode, watched: Watched) -> None:
+def test_figures_of_the_node_are_summed_and_abbreviated(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url)
     summary = page.locator("#summary")
     expect(summary).to_contain_text("2 of 2")
@@ -140,7 +140,7 @@ def test_figures_of_the_node_are_summed_and_short(node: PageNode, watched: Watch
     expect(page.locator("#node")).to_contain_text("dataset metrics")
 
 
-def test_the_rate_of_samples_comes_from_two_answers(node: PageNode, watched: Watched) -> None:
+def test_the_rate_of_samples_is_computed_from_two_answers(node: PageNode, watched: Watched) -> None:
     starting = recovering(1, Phase.REPLAYING, 0.5)
     node.status.statuses = (active(0), starting)
     page = watched().open(node.url)
@@ -173,7 +173,7 @@ def test_buckets_are_drawn_by_shard_and_summed_with_their_states(node: PageNode,
     expect(readout).to_contain_text("shard 0 1 k, shard 1 2 k")
 
 
-def test_a_bucket_is_reached_by_keys_and_its_time_explored(node: PageNode, watched: Watched) -> None:
+def test_a_bucket_is_reached_with_the_keyboard_and_its_time_explored(node: PageNode, watched: Watched) -> None:
     node.queries.bucket_figures = (bucket(0, THIS_HOUR - 2, 5), bucket(0, THIS_HOUR - 1, 50), bucket(0, THIS_HOUR, 500))
     page = watched().open(node.url)
     expect(page.locator("#buckets .sum rect")).to_have_count(3)
@@ -188,7 +188,7 @@ def test_a_bucket_is_reached_by_keys_and_its_time_explored(node: PageNode, watch
     expect(page.locator("#custom")).to_be_visible()
 
 
-def test_a_young_node_shows_its_few_buckets_wide(node: PageNode, watched: Watched) -> None:
+def test_a_new_node_shows_its_few_buckets_wide(node: PageNode, watched: Watched) -> None:
     node.queries.bucket_figures = (bucket(0, THIS_HOUR - 1, 50), bucket(0, THIS_HOUR, 500))
     page = watched().open(node.url)
     box = page.locator("#buckets .sum rect").first.bounding_box()
@@ -196,7 +196,7 @@ def test_a_young_node_shows_its_few_buckets_wide(node: PageNode, watched: Watche
     assert box["width"] > 20
 
 
-def test_hours_show_verdict_and_revision_and_one_that_is_chosen_tells_more(node: PageNode, watched: Watched) -> None:
+def test_hours_show_verdict_and_revision_and_a_selected_hour_shows_details(node: PageNode, watched: Watched) -> None:
     late, lost = THIS_HOUR - 5, THIS_HOUR - 7
     node.hours.replaced = {
         late: HourReadiness(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234),
@@ -217,8 +217,8 @@ def test_hours_show_verdict_and_revision_and_one_that_is_chosen_tells_more(node:
     expect(running).to_have_attribute("aria-pressed", "true")
 
 
-def test_hours_that_nobody_can_tell_of_leave_the_rest_of_the_page_alone(node: PageNode, watched: Watched) -> None:
-    node.hours.failure = Retryable("Kafka at 127.0.0.1:9092 can't be reached", remedy="Start it")
+def test_an_error_of_the_hours_does_not_affect_the_rest_of_the_page(node: PageNode, watched: Watched) -> None:
+    node.told_hours.trouble = Retryable("Kafka at 127.0.0.1:9092 can't be reached", remedy="Start it")
     watch = watched()
     watch.expected.append("503")
     page = watch.open(node.url)
@@ -227,8 +227,8 @@ def test_hours_that_nobody_can_tell_of_leave_the_rest_of_the_page_alone(node: Pa
     expect(page.locator("#top-metrics button")).to_have_count(1)
 
 
-def test_a_node_that_does_not_answer_is_said_to_and_found_again(node: PageNode, watched: Watched) -> None:
-    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
+def test_an_unresponsive_node_is_reported_until_it_answers_again(node: PageNode, watched: Watched) -> None:
+    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.5))
     watch = watched()
     watch.expected.append("ERR_CONNECTION|Failed to fetch")
     page = watch.open(node.url)
@@ -236,14 +236,14 @@ def test_a_node_that_does_not_answer_is_said_to_and_found_again(node: PageNode, 
     node.stop()
     expect(page.locator("#connection")).to_contain_text("last answer")
     expect(page.locator("body")).to_have_attribute("data-stale", "")
-    # What was known stays readable.
+    # The last known state stays readable.
     expect(page.locator(".card")).to_have_count(2)
     node.start()
     expect(page.locator("#connection")).to_have_text("Live")
     expect(page.locator("body")).not_to_have_attribute("data-stale", "")
 
 
-def test_a_refresh_leaves_elements_and_the_focus_where_they_are(node: PageNode, watched: Watched) -> None:
+def test_a_refresh_keeps_elements_and_the_focus(node: PageNode, watched: Watched) -> None:
     starting = recovering(1, Phase.REPLAYING, 0.5)
     node.status.statuses = (active(0), starting)
     page = watched().open(node.url)
@@ -255,17 +255,17 @@ def test_a_refresh_leaves_elements_and_the_focus_where_they_are(node: PageNode, 
     assert page.evaluate("document.activeElement.classList.contains('hour')")
 
 
-def test_nothing_is_asked_while_the_page_is_hidden(node: PageNode, watched: Watched) -> None:
-    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
+def test_a_hidden_page_sends_no_requests(node: PageNode, watched: Watched) -> None:
+    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.5))
     watch = watched()
     page = watch.open(node.url)
     page.clock.install()
     page.reload()
     page.locator("#shards > li").first.wait_for()
     page.evaluate(SET_HIDDEN, True)
-    asked = len(watch.requests_to("/api/v1/strandline/shards"))
+    requests = len(watch.requests_to("/api/v1/strandline/shards"))
     page.clock.run_for(60_000)
-    assert len(watch.requests_to("/api/v1/strandline/shards")) == asked
+    assert len(watch.requests_to("/api/v1/strandline/shards")) == requests
     with page.expect_request("**/api/v1/strandline/shards?*"):
         page.evaluate(SET_HIDDEN, False)
         page.clock.run_for(100)
@@ -278,14 +278,14 @@ def token_settings(folder: Path, token: str) -> HttpSettings:
     return HttpSettings.model_validate({"read_token_file": str(file)})
 
 
-def test_another_token_is_asked_for_when_the_one_in_use_is_not_taken_any_more(tmp_path: Path, watched: Watched) -> None:
+def test_a_new_token_is_requested_when_the_current_one_is_rejected(tmp_path: Path, watched: Watched) -> None:
     old, new = "old-token-of-this-test", "new-token-of-this-test"
     password = base64.b64encode(f"anybody:{old}".encode()).decode()
     with PageNode(FakeQueries(), settings=token_settings(tmp_path, old)) as node:
         node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
         watch = watched()
         watch.expected.append("401")
-        # As a browser sends a password that it was given for this address.
+        # As a browser sends the password that it has stored for this address.
         watch.page.set_extra_http_headers({"Authorization": f"Basic {password}"})
         page = watch.open(node.url)
         expect(page.locator("#token-form")).to_be_hidden()
@@ -304,7 +304,7 @@ def test_another_token_is_asked_for_when_the_one_in_use_is_not_taken_any_more(tm
 
 
 def test_a_browser_opens_the_page_with_the_token_as_password(browser: Browser, tmp_path: Path) -> None:
-    """As a person does who is asked for it: only a challenge that Chromium understands makes it send the password."""
+    """Chromium sends the password only after a challenge that it understands."""
     token = "token-of-a-test-with-a-person"
     with (
         PageNode(FakeQueries(), settings=token_settings(tmp_path, token)) as node,

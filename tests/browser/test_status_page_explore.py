@@ -1,4 +1,4 @@
-"""The status page in a real browser: selectors, the plot, the tops and what a hostile label could do."""
+"""The status page in a real browser: selectors, the plot, the top lists and hostile labels."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ TIMES = range(NOW - 3_600_000, NOW + 600_000, 15_000)
 
 
 def steady(value: float, **labels: str) -> tuple[dict[str, str], list[tuple[int, float]]]:
-    """A series with the same value all the hour."""
+    """A series with a constant value throughout the hour."""
     name = labels.pop("name", "cpu")
     return {"__name__": name} | labels, [(when, value) for when in TIMES]
 
@@ -48,7 +48,7 @@ def shown(page: Page, count: int) -> None:
     expect(page.locator("#explore-count")).to_contain_text(f"{count} series matched")
 
 
-def test_tops_show_metrics_labels_and_pairs_of_all_series(node: PageNode, watched: Watched) -> None:
+def test_top_lists_show_metrics_labels_and_pairs_of_all_series(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url)
     expect(page.locator("#top-metrics button")).to_have_text(["cpu3", "up1"])
     expect(page.locator("#top-labels button")).to_have_text(["__name__2", "host2", "mode2"])
@@ -85,21 +85,21 @@ def test_a_view_can_be_shared_by_its_address_and_left_by_going_back(node: PageNo
     expect(page.locator("#query")).to_have_value('cpu{host="a"}')
 
 
-def test_the_range_decides_what_is_asked_about(node: PageNode, watched: Watched) -> None:
+def test_the_range_limits_what_is_queried(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url, "#selector=cpu&range=15m")
     shown(page, 3)
     page.locator("#ranges label", has_text="24 h").click()
     expect(page).to_have_url(re.compile("#.*range=24h"))
     expect(page.locator("#result-note")).to_contain_text("a point every 5 min")
     spans = [
-        ask.within.last - ask.within.first
-        for ask in node.queries.requests
-        if isinstance(ask, CardinalityRequest) and ask.within is not None
+        request.within.last - request.within.first
+        for request in node.queries.asked
+        if isinstance(request, CardinalityRequest) and request.within is not None
     ]
     assert spans == [900_000, 86_400_000]
 
 
-def test_times_of_ones_own_are_utc(node: PageNode, watched: Watched) -> None:
+def test_custom_times_are_utc(node: PageNode, watched: Watched) -> None:
     page = watched(timezone_id="America/New_York").open(node.url)
     page.locator("#ranges label", has_text="from").click()
     page.locator("#from").fill("2026-11-15T10:00:00")
@@ -111,7 +111,7 @@ def test_times_of_ones_own_are_utc(node: PageNode, watched: Watched) -> None:
     expect(page.locator("#explore-error")).to_have_text("The end of the range is before its start.")
 
 
-def test_the_plot_draws_a_line_a_series_at_the_height_of_its_values(node: PageNode, watched: Watched) -> None:
+def test_the_plot_draws_one_line_per_series_at_the_height_of_its_values(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url, "#selector=cpu")
     lines = page.locator("#plot .lines path")
     expect(lines).to_have_count(3)
@@ -132,11 +132,11 @@ def test_the_plot_draws_a_line_a_series_at_the_height_of_its_values(node: PageNo
         assert high is not None
         expected = low["y"] + (high["y"] - low["y"]) * value / 10 + low["height"] / 2
         assert drawn["y"] + drawn["height"] / 2 == pytest.approx(expected, abs=4)
-        # From the first sample, an hour ago, to now: all the width.
+        # From the first sample, an hour ago, to now: the full width.
         assert drawn["width"] > 1000
 
 
-def test_the_values_of_a_time_are_read_by_pointer_and_by_keys(node: PageNode, watched: Watched) -> None:
+def test_the_values_at_a_time_are_read_with_pointer_and_keyboard(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url, "#selector=cpu")
     expect(page.locator("#legend tr")).to_have_count(3)
     page.locator("#plot").hover(position={"x": 600, "y": 12})
@@ -152,7 +152,7 @@ def test_the_values_of_a_time_are_read_by_pointer_and_by_keys(node: PageNode, wa
     expect(page.locator("#legend-time")).to_contain_text("UTC")
 
 
-def test_a_series_is_shown_alone_and_with_the_others_again(node: PageNode, watched: Watched) -> None:
+def test_a_series_can_be_isolated_and_the_others_shown_again(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url, "#selector=cpu")
     expect(page.locator("#plot .lines path")).to_have_count(3)
     page.locator("#legend button").nth(1).click()
@@ -170,16 +170,16 @@ def test_a_gap_in_the_samples_is_a_gap_in_the_line(watched: Watched) -> None:
     assert path.count("M") == 2
 
 
-def test_of_many_series_fifty_are_drawn_and_that_is_said(watched: Watched) -> None:
-    with PageNode(FakeQueries([steady(place, host=f"{place:03}") for place in range(120)])) as node:
+def test_fifty_of_many_series_are_drawn_with_a_notice(watched: Watched) -> None:
+    with PageNode(FakeQueries([steady(number, host=f"{number:03}") for number in range(120)])) as node:
         page = watched().open(node.url, "#selector=cpu")
         expect(page.locator("#plot .lines path")).to_have_count(50)
         expect(page.locator("#result-note")).to_contain_text("50 of 120 series are drawn")
         expect(page.locator("#result-warnings")).to_be_hidden()
 
 
-def test_samples_of_very_many_series_are_not_even_asked_for(watched: Watched) -> None:
-    many = [({"__name__": "cpu", "host": str(place)}, []) for place in range(2001)]
+def test_samples_of_too_many_series_are_not_requested(watched: Watched) -> None:
+    many = [({"__name__": "cpu", "host": str(number)}, []) for number in range(2001)]
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
         expect(page.locator("#result-note")).to_contain_text("2 k series match")
@@ -188,7 +188,7 @@ def test_samples_of_very_many_series_are_not_even_asked_for(watched: Watched) ->
 
 
 @pytest.mark.parametrize("query", ["cpu{", "{}"])
-def test_what_is_wrong_with_a_query_is_said_once(node: PageNode, watched: Watched, query: str) -> None:
+def test_an_error_in_a_query_is_shown_once(node: PageNode, watched: Watched, query: str) -> None:
     watch = watched()
     watch.expected.append("400")
     page = watch.open(node.url)
@@ -210,12 +210,12 @@ def test_warnings_of_an_answer_are_shown(watched: Watched) -> None:
             expect(page.locator(f"#{part}-warnings")).to_have_text("shard 1 is replaying: its series are missing")
 
 
-def test_matching_series_are_listed_when_asked_for_and_only_some(watched: Watched) -> None:
-    many = [({"__name__": "cpu", "host": f"{place:03}"}, [(NOW, 1.0)]) for place in range(300)]
+def test_a_limited_number_of_matching_series_is_listed_on_request(watched: Watched) -> None:
+    many = [({"__name__": "cpu", "host": f"{number:03}"}, [(NOW, 1.0)]) for number in range(300)]
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
         shown(page, 300)
-        assert not [ask for ask in node.queries.requests if isinstance(ask, SeriesRequest)]
+        assert not [request for request in node.queries.asked if isinstance(request, SeriesRequest)]
         page.locator("#series-details summary").click()
         expect(page.locator("#series tr")).to_have_count(50)
         expect(page.locator("#series-note")).to_have_text("50 of 300 series.")
@@ -233,7 +233,7 @@ HOSTILE = {
 }
 
 
-def test_hostile_labels_are_text_and_nothing_else(watched: Watched) -> None:
+def test_hostile_labels_are_shown_as_text_only(watched: Watched) -> None:
     with PageNode(FakeQueries([(HOSTILE, [(when, 1.0) for when in TIMES])])) as node:
         for width in (1280, 360):
             page = watched(viewport={"width": width, "height": 800}).open(node.url, "#selector=evil")
@@ -247,7 +247,7 @@ def test_hostile_labels_are_text_and_nothing_else(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("label", sorted(HOSTILE))
-def test_a_click_on_a_hostile_value_selects_just_that_series(watched: Watched, label: str) -> None:
+def test_a_click_on_a_hostile_value_selects_exactly_that_series(watched: Watched, label: str) -> None:
     others = [({"__name__": "evil", label: "another"}, []), ({"__name__": "good", "x": "y"}, [])]
     with PageNode(FakeQueries([(HOSTILE, []), *others])) as node:
         watch = watched()
@@ -261,12 +261,12 @@ def test_a_click_on_a_hostile_value_selects_just_that_series(watched: Watched, l
 
 
 class HugeQueries(FakeQueries):
-    """An index with very many labels and values, whose answers are longer than what was asked for."""
+    """An index with very many labels and values, whose answers exceed the requested limits."""
 
-    async def cardinality(self, ask: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
-        await self._begin(ask, scope)
-        values = tuple(ValueCardinality("path", f"/items/{place}", 1) for place in range(100_000))
-        labels = tuple(LabelCardinality(f"label_{place}", 1, 1, 1) for place in range(100_000))
+    async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
+        await self._begin(request, scope)
+        values = tuple(ValueCardinality("path", f"/items/{number}", 1) for number in range(100_000))
+        labels = tuple(LabelCardinality(f"label_{number}", 1, 1, 1) for number in range(100_000))
         return CardinalityAnswer(10**6, labels, values, values, values)
 
 
@@ -282,23 +282,23 @@ def test_a_hundred_thousand_values_reach_neither_the_page_nor_the_network(watche
 
 
 class HeldQueries(FakeQueries):
-    """Holds the question about one metric until it is given up."""
+    """Holds the request about one metric until it is cancelled."""
 
     def __init__(self) -> None:
         super().__init__(SERIES)
         self.began, self.ended = threading.Event(), threading.Event()
 
-    async def cardinality(self, ask: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
-        if any(matcher.value == "slow" for selector in ask.selectors for matcher in selector):
+    async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
+        if any(matcher.value == "slow" for selector in request.selectors for matcher in selector):
             self.began.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 self.ended.set()
-        return await super().cardinality(ask, scope)
+        return await super().cardinality(request, scope)
 
 
-def test_a_question_that_is_overtaken_is_given_up_on_both_sides(watched: Watched) -> None:
+def test_an_outdated_request_is_cancelled_on_both_sides(watched: Watched) -> None:
     queries = HeldQueries()
     with PageNode(queries) as node:
         page = watched().open(node.url)
@@ -308,7 +308,7 @@ def test_a_question_that_is_overtaken_is_given_up_on_both_sides(watched: Watched
         page.locator("#query").fill("cpu")
         page.locator("#query").press("Enter")
         shown(page, 3)
-        # Well before its own time is over.
+        # Well before its own timeout.
         assert queries.ended.wait(60)
 
 

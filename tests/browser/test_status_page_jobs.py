@@ -1,4 +1,4 @@
-"""Bulk jobs on the status page, in a real browser: the table, what an operator may do, errors and the plot."""
+"""Bulk jobs on the status page, in a real browser: the table, the operator's actions, errors and the plot."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def test_a_job_is_followed_to_its_end_without_a_reload(node: PageNode, watched: 
 
     node.jobs.add("a", done=2, of=4, counts=Counts(MILLION, MILLION - 5, 5, 10, 10_000))
     node.jobs.add("b", BulkJobState.DONE, done=2, of=2, counts=Counts(records=30, sent=20), kind="send")
-    # The page asks again when it is looked at again.
+    # The page refreshes when it becomes visible again.
     page.reload()
     row = job(page, "a")
     expect(row.locator(".badge")).to_have_text("Running")
@@ -64,16 +64,16 @@ def test_a_job_is_followed_to_its_end_without_a_reload(node: PageNode, watched: 
     node.jobs.land("a", 2, Counts(MILLION // 2, MILLION // 2))
     expect(row.locator("progress")).to_have_js_property("value", 0.625)
     expect(row.locator('[data-name="Records/s"]')).to_have_text(re.compile(r"\d+\sk"))
-    node.jobs.board.change(node.jobs.board.job("a"), lambda one: with_state(one, BulkJobState.DONE))
+    node.jobs.board.change(node.jobs.board.job("a"), lambda job: with_state(job, BulkJobState.DONE))
     expect(row.locator(".badge")).to_have_text("Done")
     expect(row.locator("progress")).to_have_js_property("value", 1)
 
 
-def with_state(one: BulkJob, state: BulkJobState) -> BulkJob:
-    return replace(one, state=state, version=one.version + 1)
+def with_state(status: BulkJob, state: BulkJobState) -> BulkJob:
+    return replace(status, state=state, version=status.version + 1)
 
 
-def test_jobs_are_changed_only_with_an_admin_token_and_after_a_question(node: PageNode, watched: Watched) -> None:
+def test_jobs_are_changed_only_with_an_admin_token_and_after_a_confirmation(node: PageNode, watched: Watched) -> None:
     node.jobs.add("a")
     watch = watched()
     page = watch.open(node.url)
@@ -128,14 +128,12 @@ def test_a_wrong_admin_token_changes_nothing_and_is_forgotten(node: PageNode, wa
     page.locator("#job-dialog-yes").click()
     expect(page.locator("#jobs-failure")).to_contain_text("Cancel job a: the token is unknown")
     expect(job(page, "a").locator("[data-verb]")).to_have_count(0)
-    # It is not the read token that is asked for.
+    # The page requests the admin token, not the read token.
     expect(page.locator("#token-form")).to_be_hidden()
     assert node.jobs.board.job("a").state is BulkJobState.PAUSED
 
 
-def test_what_is_wrong_with_a_job_is_shown_with_bad_records_as_text_and_its_expiry(
-    node: PageNode, watched: Watched
-) -> None:
+def test_errors_of_a_job_are_shown_with_bad_records_as_text_and_the_expiry(node: PageNode, watched: Watched) -> None:
     now = node.jobs.clock.now_ms()
     node.jobs.add(
         "a",
@@ -148,14 +146,14 @@ def test_what_is_wrong_with_a_job_is_shown_with_bad_records_as_text_and_its_expi
         idle_since=now - 9 * DAY // 2,
         expires_after=5 * DAY,
     )
-    why = "cpu.csv has changed"
-    node.jobs.add("b", BulkJobState.FAILED, done=7, failed=[why], reason=f"1 of 8 parts failed; part 7: {why}")
+    cause = "cpu.csv has changed"
+    node.jobs.add("b", BulkJobState.FAILED, done=7, failed=[cause], reason=f"1 of 8 parts failed; part 7: {cause}")
     page = watched().open(node.url)
     broken, failed = job(page, "a"), job(page, "b")
     expect(broken.locator(".badge")).to_have_text("Broken")
     expect(broken.locator(".reason")).to_have_text("71207 of 1000000 records failed")
     expect(broken.locator(".warning")).to_contain_text(re.compile(r"cancelled in 1[12]\sh"))
-    expect(failed.locator(".reason").first).to_contain_text(why)
+    expect(failed.locator(".reason").first).to_contain_text(cause)
     expect(failed.locator(".warning")).to_have_count(0)
 
     broken.locator(".job button").click()
@@ -165,12 +163,14 @@ def test_what_is_wrong_with_a_job_is_shown_with_bad_records_as_text_and_its_expi
     expect(broken).to_contain_text("71,204 \u00d7 the value is no number")
     expect(broken).to_contain_text(re.compile(r"1\.2\sk null values left out"))
     failed.locator(".job button").press("Enter")
-    expect(failed).to_contain_text(f"Part 7 failed 3 times: {why}")
+    expect(failed).to_contain_text(f"Part 7 failed 3 times: {cause}")
     failed.locator(".job button").press("Enter")
     expect(failed.locator(".details")).to_be_hidden()
 
 
-def test_the_plot_shows_speed_and_errors_of_the_last_hour_and_is_read_by_keys(node: PageNode, watched: Watched) -> None:
+def test_the_plot_shows_speed_and_errors_of_the_last_hour_and_is_read_with_the_keyboard(
+    node: PageNode, watched: Watched
+) -> None:
     node.jobs.add("a")
     node.jobs.run_for(30)
     page = watched().open(node.url)
@@ -187,7 +187,7 @@ def test_the_plot_shows_speed_and_errors_of_the_last_hour_and_is_read_by_keys(no
     expect(readout).to_contain_text(re.compile(r"1\.2\sk errors/s"))
 
 
-def test_a_store_that_does_not_answer_is_named_and_the_rest_of_the_page_goes_on(
+def test_a_store_that_does_not_answer_is_named_and_the_rest_of_the_page_keeps_working(
     node: PageNode, watched: Watched
 ) -> None:
     node.jobs.add("a")
@@ -202,7 +202,7 @@ def test_a_store_that_does_not_answer_is_named_and_the_rest_of_the_page_goes_on(
     expect(job(page, "a")).to_be_visible()
 
 
-def test_of_jobs_that_have_ended_only_the_newest_are_shown_at_first(node: PageNode, watched: Watched) -> None:
+def test_only_the_newest_ended_jobs_are_shown_at_first(node: PageNode, watched: Watched) -> None:
     node.jobs.add("0")
     for name in "123456789":
         node.jobs.add(name, BulkJobState.DONE, done=8)

@@ -1,6 +1,6 @@
-"""How the status page looks: on a phone and on a desk, dark and light, for keys and for screen readers.
+"""Layout and accessibility of the status page: phone and desktop, dark and light, keyboard and screen reader.
 
-Each layout leaves its picture in the test's folder.
+Each layout saves a screenshot in the test's folder.
 """
 
 import math
@@ -46,15 +46,20 @@ def buckets() -> Iterator[BucketFigures]:
 
 
 def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
-    for place in range(6):
-        wave = [(when, 40 + 8 * place + 9 * math.sin(when / 400_000 + place)) for when in TIMES]
+    for position in range(6):
+        wave = [(when, 40 + 8 * position + 9 * math.sin(when / 400_000 + position)) for when in TIMES]
         yield (
-            {"__name__": "node_cpu_seconds_total", "instance": f"web-{place}:9100", "job": "node", "mode": "idle"},
+            {"__name__": "node_cpu_seconds_total", "instance": f"web-{position}:9100", "job": "node", "mode": "idle"},
             wave,
         )
-    for place in range(300):
-        name = ("http_requests_total", "container_memory_working_set_bytes", "up")[place % 3 if place < 200 else 0]
-        yield {"__name__": name, "instance": f"web-{place % 40}:9100", "job": "api", "path": f"/v1/items/{place}"}, []
+    for position in range(300):
+        name = ("http_requests_total", "container_memory_working_set_bytes", "up")[
+            position % 3 if position < 200 else 0
+        ]
+        yield (
+            {"__name__": name, "instance": f"web-{position % 40}:9100", "job": "api", "path": f"/v1/items/{position}"},
+            [],
+        )
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,7 @@ def whole(watch: WatchedPage, node: PageNode) -> Page:
 
 LAYOUTS = {"desk": 1280, "tablet": 768, "phone": 360}
 
-STICKING_OUT = """() => {
+OVERFLOWING = """() => {
     const scrolled = element => element.closest(".scroll, .reason, .bars button, .hour") !== null;
     return [...document.querySelectorAll("body *")].filter(element => {
         const box = element.getBoundingClientRect();
@@ -129,7 +134,7 @@ STICKING_OUT = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_nothing_sticks_out_of_the_page(
+def test_no_element_overflows_the_page(
     node: PageNode, watched: Watched, tmp_path: Path, layout: str, scheme: str
 ) -> None:
     width = LAYOUTS[layout]
@@ -137,10 +142,10 @@ def test_nothing_sticks_out_of_the_page(
     page = whole(watch, node)
     page.screenshot(path=tmp_path / f"{layout}-{scheme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(STICKING_OUT) == []
+    assert page.evaluate(OVERFLOWING) == []
 
 
-# The colours as they are painted, over the nearest ground that is not transparent.
+# The colours as they are painted, over the nearest background that is not transparent.
 CONTRASTS = """() => {
     const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
     const rgb = colour => {
@@ -174,7 +179,7 @@ CONTRASTS = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_stands_out_from_its_ground(node: PageNode, watched: Watched, scheme: str) -> None:
+def test_every_text_contrasts_with_its_background(node: PageNode, watched: Watched, scheme: str) -> None:
     page = whole(watched(color_scheme=scheme), node)
     # Every colour of the box, and the list below it with an option chosen.
     page.locator("#query").fill('# why\nrate(up{job="api"}[5m]) and su')
@@ -186,29 +191,29 @@ def test_every_text_stands_out_from_its_ground(node: PageNode, watched: Watched,
     assert [(text, round(contrast, 2)) for text, contrast in found if contrast < 4.5] == []
 
 
-def ground_of(page: Page) -> str:
+def background_of(page: Page) -> str:
     return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
-def test_the_theme_follows_the_system_until_one_is_chosen_and_that_is_remembered(
+def test_the_theme_follows_the_system_until_one_is_chosen_and_the_choice_is_remembered(
     node: PageNode, watched: Watched
 ) -> None:
     page = watched(color_scheme="dark").open(node.url)
     button = page.locator("#theme")
     expect(button).to_have_text("Theme: system")
-    dark = ground_of(page)
+    dark = background_of(page)
     page.emulate_media(color_scheme="light")
-    light = ground_of(page)
+    light = background_of(page)
     assert light != dark
     button.click()
     button.click()
     expect(button).to_have_text("Theme: dark")
-    assert ground_of(page) == dark
+    assert background_of(page) == dark
     page.reload()
-    assert ground_of(page) == dark
+    assert background_of(page) == dark
     button.click()
     expect(button).to_have_text("Theme: system")
-    assert ground_of(page) == light
+    assert background_of(page) == light
 
 
 NAMELESS = """() => [...document.querySelectorAll("button, input, select, progress, [tabindex], section, [role=group]")]
@@ -218,7 +223,7 @@ NAMELESS = """() => [...document.querySelectorAll("button, input, select, progre
     .map(element => element.outerHTML.slice(0, 100))"""
 
 
-def test_everything_that_can_be_used_has_a_name(node: PageNode, watched: Watched) -> None:
+def test_every_control_has_an_accessible_name(node: PageNode, watched: Watched) -> None:
     page = whole(watched(), node)
     assert page.evaluate(NAMELESS) == []
     levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))")
@@ -226,7 +231,7 @@ def test_everything_that_can_be_used_has_a_name(node: PageNode, watched: Watched
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_states_are_told_in_words_and_shapes_not_by_colour_alone(node: PageNode, watched: Watched) -> None:
+def test_states_are_shown_in_words_and_shapes_not_by_colour_alone(node: PageNode, watched: Watched) -> None:
     page = whole(watched(), node)
     for badge in page.locator(".badge").all():
         assert (badge.text_content() or "").strip()
@@ -235,7 +240,7 @@ def test_states_are_told_in_words_and_shapes_not_by_colour_alone(node: PageNode,
     assert len(shapes) == 3
 
 
-def test_the_page_is_used_by_keys_alone(node: PageNode, watched: Watched) -> None:
+def test_the_page_can_be_used_with_the_keyboard_alone(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url)
     expect(page.locator("#top-metrics button").first).to_be_visible()
     reached = set()

@@ -1,4 +1,4 @@
-"""The query box of the status page in a real browser: completion, errors at their place, plot, table and cost."""
+"""The query box of the status page in a real browser: completion, errors at their position, plot, table and cost."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -45,8 +45,8 @@ def box(page: Page) -> Locator:
     return page.locator("#query")
 
 
-def written(page: Page, text: str) -> None:
-    """As a person writes it, the last letter by a key."""
+def type_query(page: Page, text: str) -> None:
+    """Type a text, the last letter with a key press."""
     box(page).fill(text[:-1])
     box(page).press_sequentially(text[-1])
 
@@ -55,9 +55,11 @@ def offered(page: Page) -> Locator:
     return page.locator("#completions [role=option] .word")
 
 
-def test_functions_metrics_labels_and_values_are_completed_by_keys_alone(node: PageNode, watched: Watched) -> None:
+def test_functions_metrics_labels_and_values_are_completed_with_the_keyboard_alone(
+    node: PageNode, watched: Watched
+) -> None:
     page = watched().open(node.url)
-    written(page, "rat")
+    type_query(page, "rat")
     expect(offered(page).first).to_have_text("rate")
     expect(page.locator("#completions li").first).to_contain_text("(range vector)")
     page.keyboard.press("Tab")
@@ -90,9 +92,9 @@ def test_functions_metrics_labels_and_values_are_completed_by_keys_alone(node: P
     expect(page.locator("#plot .lines path")).to_have_count(2)
 
 
-def test_escape_closes_the_list_and_enter_runs_what_is_written(node: PageNode, watched: Watched) -> None:
+def test_escape_closes_the_list_and_enter_runs_the_query(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url)
-    written(page, "temp")
+    type_query(page, "temp")
     expect(offered(page)).to_have_text(["temperature"])
     page.keyboard.press("Escape")
     expect(page.locator("#completions")).to_be_hidden()
@@ -109,9 +111,9 @@ def test_escape_closes_the_list_and_enter_runs_what_is_written(node: PageNode, w
     assert box(page).input_value() == "temperature\n> 20"
 
 
-def test_values_and_names_that_need_quotes_are_written_so_that_they_are_read(node: PageNode, watched: Watched) -> None:
+def test_values_and_names_that_need_quotes_are_completed_with_quotes(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url, "#show=table")
-    written(page, 'temperature{room="')
+    type_query(page, 'temperature{room="')
     expect(offered(page)).to_have_text(['the "cold" one'])
     page.keyboard.press("Tab")
     expect(box(page)).to_have_value('temperature{room="the \\"cold\\" one"')
@@ -125,7 +127,7 @@ def test_values_and_names_that_need_quotes_are_written_so_that_they_are_read(nod
     expect(page.locator("#table tr")).to_have_text(['{host="a"}28.5'])
 
 
-def test_an_error_is_marked_where_it_is_until_the_text_changes(node: PageNode, watched: Watched) -> None:
+def test_an_error_is_highlighted_at_its_position_until_the_text_changes(node: PageNode, watched: Watched) -> None:
     watch = watched()
     watch.expected.append("400")
     page = watch.open(node.url)
@@ -140,11 +142,11 @@ def test_an_error_is_marked_where_it_is_until_the_text_changes(node: PageNode, w
         expect(fault).to_have_text([marked])
         expect(page.locator("#explore-error")).to_contain_text(line)
         expect(box(page)).to_have_attribute("aria-invalid", "true")
-    place = fault.bounding_box()
+    box_of_fault = fault.bounding_box()
     area = box(page).bounding_box()
-    assert place is not None
+    assert box_of_fault is not None
     assert area is not None
-    assert place["x"] - area["x"] > 60
+    assert box_of_fault["x"] - area["x"] > 60
     box(page).fill("temperature")
     expect(fault).to_have_count(0)
     box(page).press("Enter")
@@ -171,7 +173,7 @@ def test_an_expression_is_drawn_and_its_cost_and_annotations_are_shown(node: Pag
     expect(page.locator("#result-infos")).to_contain_text("might not be a counter")
 
 
-def test_a_table_shows_the_values_of_the_end_of_the_time(node: PageNode, watched: Watched) -> None:
+def test_a_table_shows_the_values_at_the_end_of_the_range(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url, "#query=topk(2,rate(cpu_seconds_total%5B5m%5D))")
     expect(page.locator("#plot .lines path")).to_have_count(2)
     page.locator("#shows label", has_text="Table").click()
@@ -189,7 +191,7 @@ def test_a_table_shows_the_values_of_the_end_of_the_time(node: PageNode, watched
     expect(page.locator("#table tr")).to_have_text(["stringtext"])
 
 
-def test_what_cannot_be_drawn_is_shown_as_a_table(node: PageNode, watched: Watched) -> None:
+def test_a_result_that_cannot_be_drawn_is_shown_as_a_table(node: PageNode, watched: Watched) -> None:
     watch = watched()
     watch.expected.append("400")
     page = watch.open(node.url, "#query=temperature%5B1m%5D")

@@ -1,4 +1,4 @@
-"""What the page's modules make of numbers, times, selectors and queries, in the browser that runs them."""
+"""How the page's modules write numbers and times and edit selectors and queries, in a real browser."""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -59,7 +59,7 @@ COUNTS = {
 }
 
 
-def test_counts_are_short(modules: Page) -> None:
+def test_counts_are_abbreviated(modules: Page) -> None:
     shown = called(modules, "format", "count", *((number,) for number in COUNTS), (None,))
     assert [text.replace(THIN, " ") for text in shown] == [*COUNTS.values(), "\u2013"]
 
@@ -76,12 +76,12 @@ DURATIONS = {
 }
 
 
-def test_durations_have_two_units_at_the_most(modules: Page) -> None:
+def test_durations_have_at_most_two_units(modules: Page) -> None:
     shown = called(modules, "format", "duration", *((seconds,) for seconds in DURATIONS))
     assert [text.replace(THIN, " ") for text in shown] == list(DURATIONS.values())
 
 
-def test_times_are_utc_wherever_the_reader_is(browser: Browser, modules: Page) -> None:
+def test_times_are_utc_in_every_time_zone(browser: Browser, modules: Page) -> None:
     context = browser.new_context(timezone_id="Asia/Tokyo")
     page = context.new_page()
     page.goto(modules.url)
@@ -94,7 +94,7 @@ def test_times_are_utc_wherever_the_reader_is(browser: Browser, modules: Page) -
     assert "7:00" in local
 
 
-def test_values_of_samples_keep_the_digits_that_matter(modules: Page) -> None:
+def test_values_of_samples_keep_their_significant_digits(modules: Page) -> None:
     given = [0, 1, 0.1 + 0.2, 1234567.25, 1e-7, 1.5e20, -2.5]
     assert called(modules, "format", "value", *((number,) for number in given)) == [
         "0",
@@ -123,7 +123,7 @@ SELECTORS = [
 VALUES = ["a", "", 'qu"ote', "back\\slash", "new\nline", "`", "'", "{}", "\u202ebidi", "\U0001f980", "\x00\x7f", "<b>"]
 
 
-def test_a_matcher_that_is_added_is_the_one_that_the_node_reads(modules: Page) -> None:
+def test_the_node_parses_an_added_matcher_as_intended(modules: Page) -> None:
     calls = [
         (text, label, value) for text in SELECTORS for label in ("job", "new.label", 'quoted"name') for value in VALUES
     ]
@@ -133,7 +133,7 @@ def test_a_matcher_that_is_added_is_the_one_that_the_node_reads(modules: Page) -
         assert set(parse_selector(written)) == kept | {Matcher(label, MatchOp.EQUAL, value)}, (text, written)
 
 
-def test_a_metric_that_is_chosen_takes_the_place_of_the_one_before(modules: Page) -> None:
+def test_a_chosen_metric_replaces_the_previous_one(modules: Page) -> None:
     calls = [(text, "__name__", name) for text in SELECTORS for name in ("down", "nan", "with.dot", "on")]
     for (text, label, name), written in zip(calls, called(modules, "selector", "withMatcher", *calls), strict=True):
         kept = {matcher for matcher in (parse_selector(text) if text else ()) if matcher.label != label}
@@ -143,7 +143,7 @@ def test_a_metric_that_is_chosen_takes_the_place_of_the_one_before(modules: Page
 @pytest.mark.parametrize(
     "text", ["up{", "up}", "sum(up)", "up{job}", "up{job=a}", 'up{job="a}', "up up", "1", 'up{a="b" c="d"}']
 )
-def test_nothing_is_added_to_what_is_no_selector(modules: Page, text: str) -> None:
+def test_nothing_is_added_to_an_invalid_selector(modules: Page, text: str) -> None:
     assert called(modules, "selector", "withMatcher", (text, "job", "a")) == [None]
 
 
@@ -180,17 +180,17 @@ def matchers_of(query: str) -> list[set[Matcher]]:
     """Of each selector, by the node's own parser."""
     found, left = list[set[Matcher]](), list[object]([parse(query)])
     while left:
-        one = left.pop()
-        if isinstance(one, VectorSelector):
-            found.append(set(one.matchers))
-        elif isinstance(one, tuple):
-            left += one
-        elif is_dataclass(one):
-            left += [getattr(one, field.name) for field in fields(one)]
+        node = left.pop()
+        if isinstance(node, VectorSelector):
+            found.append(set(node.matchers))
+        elif isinstance(node, tuple):
+            left += node
+        elif is_dataclass(node):
+            left += [getattr(node, field.name) for field in fields(node)]
     return found
 
 
-def test_a_value_that_is_chosen_narrows_every_selector_of_the_query(modules: Page) -> None:
+def test_a_chosen_value_narrows_every_selector_of_the_query(modules: Page) -> None:
     calls = [(query, "zone", 'a "b"') for query, selectors in QUERIES.items() if selectors]
     for (query, label, value), written in zip(calls, called(modules, "promql", "narrowed", *calls), strict=True):
         added = Matcher(label, MatchOp.EQUAL, value)
@@ -198,13 +198,13 @@ def test_a_value_that_is_chosen_narrows_every_selector_of_the_query(modules: Pag
         assert after == [matchers | {added} for matchers in before], written
 
 
-def test_a_metric_that_is_chosen_replaces_the_only_one_and_else_the_query(modules: Page) -> None:
+def test_a_chosen_metric_replaces_the_only_metric_or_else_the_query(modules: Page) -> None:
     calls = [("rate(a{x='y'}[5m])", "__name__", "b"), ("a / c", "__name__", "b"), ("", "__name__", "b")]
     assert called(modules, "promql", "narrowed", *calls) == ["rate(b{x='y'}[5m])", "b", "b"]
     assert called(modules, "promql", "narrowed", ("vector(1)", "job", "x")) == [None]
 
 
-# Where the cursor stands is written as a bar.
+# A bar marks the position of the cursor.
 CONTEXTS = {
     "|": ("expression", ""),
     "ra|": ("expression", "ra"),
@@ -226,7 +226,7 @@ CONTEXTS = {
 }
 
 
-def test_what_is_completed_depends_on_where_the_cursor_stands(modules: Page) -> None:
+def test_completions_depend_on_the_position_of_the_cursor(modules: Page) -> None:
     calls = [(text[: (at := text.rindex("|"))] + text[at + 1 :], at) for text in CONTEXTS]
     found = called(modules, "promql", "contextAt", *calls)
-    assert [one and (one["kind"], one["prefix"]) for one in found] == list(CONTEXTS.values())
+    assert [context and (context["kind"], context["prefix"]) for context in found] == list(CONTEXTS.values())

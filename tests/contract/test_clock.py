@@ -12,14 +12,14 @@ def clock(request: pytest.FixtureRequest) -> Clock:
     return request.param()
 
 
-def test_a_sleep_is_never_shorter_than_asked(clock: Clock) -> None:
+def test_a_sleep_is_never_shorter_than_requested(clock: Clock) -> None:
     for seconds in (0.0001, 0.003, 0.0200001):
         began = clock.monotonic()
         clock.sleep(seconds)
         assert clock.monotonic() - began >= seconds
 
 
-def test_a_sleep_of_nothing_or_less_returns(clock: Clock) -> None:
+def test_a_sleep_of_zero_or_less_returns(clock: Clock) -> None:
     began = clock.monotonic()
     clock.sleep(0)
     clock.sleep(-5)

@@ -25,20 +25,20 @@ def documents(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyDoc
 
 
 def batch(*part_ids: int) -> PartKeyBatch:
-    hashes = [(one, 2**64 - 1 - one) for one in part_ids]
-    return PartKeyBatch.of(part_ids, hashes, [encode_part_key({"id": str(one)}) for one in part_ids])
+    hashes = [(part_id, 2**64 - 1 - part_id) for part_id in part_ids]
+    return PartKeyBatch.of(part_ids, hashes, [encode_part_key({"id": str(part_id)}) for part_id in part_ids])
 
 
 def fetched(documents: KeyDocuments, *part_ids: int) -> dict[int, tuple[tuple[int, int], bytes]]:
     found = documents.fetch(BitMap(part_ids))
     return {
-        one: (tuple(found.key_hashes[place].tolist()), found.part_key(place))
-        for place, one in enumerate(found.part_ids.tolist())
+        part_id: (tuple(found.key_hashes[position].tolist()), found.part_key(position))
+        for position, part_id in enumerate(found.part_ids.tolist())
     }
 
 
 def expected(*part_ids: int) -> dict[int, tuple[tuple[int, int], bytes]]:
-    return {one: ((one, 2**64 - 1 - one), encode_part_key({"id": str(one)})) for one in part_ids}
+    return {part_id: ((part_id, 2**64 - 1 - part_id), encode_part_key({"id": str(part_id)})) for part_id in part_ids}
 
 
 def test_added_keys_are_fetched_by_id_at_once(documents: KeyDocuments) -> None:
@@ -47,14 +47,14 @@ def test_added_keys_are_fetched_by_id_at_once(documents: KeyDocuments) -> None:
     assert fetched(documents, 1, 4, 3_000_000_000) == expected(1, 4, 3_000_000_000)
 
 
-def test_unknown_ids_give_nothing(documents: KeyDocuments) -> None:
+def test_unknown_ids_return_no_keys(documents: KeyDocuments) -> None:
     assert fetched(documents) == {}
     assert fetched(documents, 7) == {}
     documents.add(batch(1))
     assert fetched(documents, 7, 1) == expected(1)
 
 
-def test_deleted_keys_are_gone_and_the_others_stay(documents: KeyDocuments) -> None:
+def test_deleted_keys_are_not_returned_and_the_others_are(documents: KeyDocuments) -> None:
     documents.add(batch(1, 2, 3))
     documents.delete(BitMap([2, 9]))
     assert fetched(documents, 1, 2, 3) == expected(1, 3)

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.contract
 DAY_MS = 24 * 3_600_000
 
 
-def test_chunks_land_one_after_the_other_and_a_later_holder_finds_them(world: World, part: PartIdentity) -> None:
+def test_chunks_land_in_order_and_a_later_holder_finds_them(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     assert begin(log, part) == Landed()
     land(log, 0)
@@ -43,7 +43,7 @@ def test_chunks_land_one_after_the_other_and_a_later_holder_finds_them(world: Wo
     assert samples(world, part) == {0: 10, 1: 20}
 
 
-def test_records_carry_their_chunk_and_the_mark_of_checked_times_into_their_partition(
+def test_records_land_in_their_partition_with_chunk_and_header_for_checked_times(
     world: World, part: PartIdentity
 ) -> None:
     log = world.open_log()
@@ -59,9 +59,7 @@ def test_records_carry_their_chunk_and_the_mark_of_checked_times_into_their_part
         assert (headers["strandline-part"], headers["strandline-chunk"]) == (b"7", b"0")
 
 
-def test_records_with_keys_go_where_their_keys_say_and_have_headers_of_their_own(
-    world: World, part: PartIdentity
-) -> None:
+def test_records_with_keys_are_partitioned_by_key_and_keep_their_headers(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     begin(log, part)
     keys = [b"key-%d" % number for number in range(20)]
@@ -111,7 +109,7 @@ def test_a_part_that_is_begun_twice_continues_after_what_has_landed(world: World
     assert samples(world, part) == {0: 10, 1: 10}
 
 
-def test_a_zombie_lands_nothing_between_anothers_begin_and_its_first_chunk(world: World, part: PartIdentity) -> None:
+def test_a_zombie_lands_nothing_between_its_successors_begin_and_first_chunk(world: World, part: PartIdentity) -> None:
     zombie, other = world.open_log(), world.open_log()
     begin(zombie, part)
     land(zombie, 0)
@@ -123,7 +121,9 @@ def test_a_zombie_lands_nothing_between_anothers_begin_and_its_first_chunk(world
     assert samples(world, part) == {0: 10, 1: 10}
 
 
-def test_what_the_former_holder_lands_just_before_it_is_fenced_is_found(world: World, part: PartIdentity) -> None:
+def test_a_chunk_that_the_former_holder_lands_just_before_it_is_fenced_is_found(
+    world: World, part: PartIdentity
+) -> None:
     former = world.open_log()
     begin(former, part)
     other = world.open_log(before={"hold": lambda: land(former, 0)})
@@ -213,17 +213,15 @@ def test_after_a_failure_in_a_transaction_nothing_has_landed_and_readers_are_not
     assert samples(world, part) == {0: 10}
 
 
-def test_an_offset_that_is_not_stable_yet_is_waited_for_and_never_taken_for_none(
-    world: World, part: PartIdentity
-) -> None:
+def test_an_unstable_offset_is_awaited_and_never_taken_for_a_missing_one(world: World, part: PartIdentity) -> None:
     if isinstance(world, MemoryWorld):
         world.cluster.unstable_reads = 3
     log, other = world.open_log(), world.open_log()
     for number in range(5):
-        one = PartIdentity(part.dataset, part.job, number)
-        begin(log, one)
+        identity = PartIdentity(part.dataset, part.job, number)
+        begin(log, identity)
         land(log, 0, samples=1)
-        assert begin(other, one) == landed(1)
+        assert begin(other, identity) == landed(1)
 
 
 def test_an_offset_within_an_open_transaction_is_unstable(world: World, part: PartIdentity) -> None:
@@ -249,7 +247,7 @@ def test_counts_that_take_too_many_characters_are_refused_before_anything_is_sen
     assert samples(world, part) == {0: 10}
 
 
-def test_as_many_counts_as_are_allowed_come_back_unchanged(world: World, part: PartIdentity) -> None:
+def test_the_maximum_number_of_counts_is_returned_unchanged(world: World, part: PartIdentity) -> None:
     progress = Progress(2**63, (10**18,) * 48)
     log = world.open_log()
     begin(log, part)
@@ -257,7 +255,7 @@ def test_as_many_counts_as_are_allowed_come_back_unchanged(world: World, part: P
     assert begin(world.open_log(), part) == Landed(1, progress)
 
 
-def test_a_chunk_out_of_turn_is_refused(world: World, part: PartIdentity) -> None:
+def test_a_chunk_out_of_order_is_refused(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     begin(log, part)
     with pytest.raises(ValueError, match="0 is the next one"):
@@ -305,7 +303,7 @@ def test_a_missing_topic_is_named(world: World, part: PartIdentity) -> None:
     assert isinstance(caught.value, Fatal)
 
 
-def test_brokers_that_are_away_may_come_back(world: World, part: PartIdentity) -> None:
+def test_unreachable_brokers_are_a_retryable_error(world: World, part: PartIdentity) -> None:
     log = world.unreachable()
     with pytest.raises(LogUnreachable) as caught:
         log.begin(part, first_begun_ms=None, deadline=world.clock.monotonic() + 1)
@@ -321,7 +319,7 @@ def test_a_part_whose_group_was_deleted_starts_from_the_beginning(world: World, 
     assert begin(log, part) == Landed()
 
 
-def test_a_part_whose_offset_may_be_forgotten_is_not_sent_again(world: World, part: PartIdentity) -> None:
+def test_a_part_whose_offset_may_have_expired_is_not_sent_again(world: World, part: PartIdentity) -> None:
     log, now = world.open_log(), world.clock.now_ms()
     assert log.offset_retention_ms() == 7 * DAY_MS
     assert begin(log, part, now - 5 * DAY_MS) == Landed()
@@ -332,7 +330,7 @@ def test_a_part_whose_offset_may_be_forgotten_is_not_sent_again(world: World, pa
     assert samples(world, part) == {}
 
 
-def test_a_part_whose_offset_is_there_goes_on_however_old_it_is(world: World, part: PartIdentity) -> None:
+def test_a_part_whose_offset_exists_continues_whatever_its_age(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     begin(log, part)
     land(log, 0)

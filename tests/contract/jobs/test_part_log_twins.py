@@ -1,4 +1,4 @@
-"""Behaviour that only one of the part logs can be made to show: in memory without waiting, or with real brokers."""
+"""Behaviour that only one of the part logs can show: in memory without waiting, or with real brokers."""
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -46,13 +46,13 @@ def test_an_offset_that_stays_unstable_until_the_deadline_fails_the_begin(
         log.begin(part, first_begun_ms=None, deadline=memory.clock.monotonic() + 1)
 
 
-def test_an_offset_that_was_forgotten_is_noticed(memory: MemoryWorld, part: PartIdentity) -> None:
-    log, begun = memory.open_log(), memory.clock.now_ms()
+def test_an_expired_offset_is_detected(memory: MemoryWorld, part: PartIdentity) -> None:
+    log, begun_at_ms = memory.open_log(), memory.clock.now_ms()
     begin(log, part)
     land(log, 0)
     memory.clock.sleep(8 * 24 * 3600)
     with pytest.raises(OffsetExpired):
-        begin(log, part, begun)
+        begin(log, part, begun_at_ms)
     assert samples(memory, part) == {0: 10}
 
 
@@ -87,7 +87,7 @@ def test_an_abandoned_transaction_holds_readers_back_until_its_time_out(
     ("step", "error"),
     [("hold", LogUnreachable), ("committed", LogUnreachable), ("send", LogUnreachable), ("commit", LandingUnknown)],
 )
-def test_brokers_that_go_away_at_any_step_double_nothing(
+def test_brokers_that_become_unreachable_at_any_step_cause_no_duplicates(
     memory: MemoryWorld, part: PartIdentity, step: str, error: type[Exception]
 ) -> None:
     def go() -> None:
@@ -117,7 +117,7 @@ def test_the_twin_loses_the_answer_of_a_commit(memory: MemoryWorld, part: PartId
     assert begin(log, part) == landed(1)
 
 
-def test_a_partition_that_the_producer_does_not_know_is_named(kafka: KafkaWorld, part: PartIdentity) -> None:
+def test_an_unknown_partition_is_named(kafka: KafkaWorld, part: PartIdentity) -> None:
     log = kafka.open_log()
     begin(log, part)
     with pytest.raises(TopicUnfit, match="knows no partition"):
@@ -156,10 +156,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
         yield kafka
 
 
-def test_a_right_that_is_missing_is_named_and_those_that_are_named_suffice(
-    guarded: GuardedKafka, part: PartIdentity
-) -> None:
-    topic = TemporaryTopic(guarded.client(), {})
+def test_a_missing_acl_is_named_and_the_named_acls_suffice(guarded: GuardedKafka, part: PartIdentity) -> None:
+    topic = TopicOfATest(guarded.client(), {})
     clock = SystemClock()
 
     def try_all() -> None:
@@ -206,7 +204,7 @@ def test_a_right_that_is_missing_is_named_and_those_that_are_named_suffice(
     eventually(works)
 
 
-def test_a_twin_without_rights_is_refused_by_the_same_name(memory: MemoryWorld, part: PartIdentity) -> None:
+def test_a_twin_without_acls_raises_the_same_error(memory: MemoryWorld, part: PartIdentity) -> None:
     memory.cluster.refuses = True
     with pytest.raises(KafkaRefused):
         begin(memory.open_log(), part)

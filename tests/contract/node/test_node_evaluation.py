@@ -121,7 +121,7 @@ def test_answers_do_not_depend_on_how_much_is_evaluated_at_a_time(
     same(evaluate_on_node(node, text, times), expected)
 
 
-def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cancelled_query_ends_within_a_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with node_world(tmp_path, shards=1, linked=False) as node:
         (world,) = node.worlds
         now = world.clock.now_ms()
@@ -144,9 +144,11 @@ def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.Monk
         assert evaluated == [4, 4, 4]
 
 
-def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    turns, askers = FairSemaphore(2), 5
-    monkeypatch.setattr(shard_answers, "FairSemaphore", lambda _: turns)
+def test_concurrent_queries_hold_a_limited_number_of_blocks_in_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    semaphore, queries = FairSemaphore(2), 5
+    monkeypatch.setattr(shard_answers, "FairSemaphore", lambda _: semaphore)
     with node_world(tmp_path, shards=1, linked=False) as node:
         (world,) = node.worlds
         now = world.clock.now_ms()
@@ -155,44 +157,44 @@ def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.M
         (fragment,) = prepare("rate(m0[5m])", QueryTimes.instant(now)).fragments
         lock, inside, most, evaluated, answered = threading.Lock(), 0, 0, list[int](), list[Answer]()
 
-        def all_have_asked() -> bool:
-            return bool(evaluated) or inside + turns.waiting == askers
+        def all_are_inside_or_waiting() -> bool:
+            return bool(evaluated) or inside + semaphore.waiting == queries
 
         def rows(fragment: Fragment, samples: Samples) -> F64Matrix:
             nonlocal inside, most
             with lock:
                 inside += 1
                 most = max(most, inside)
-            # The first ones continue when all others wait, or have been admitted as well.
-            assert wait_until(all_have_asked, timeout=WAIT_S, clock=CLOCK)
+            # The first ones continue once all others wait or have been admitted as well.
+            assert wait_until(all_are_inside_or_waiting, timeout=WAIT_S, clock=CLOCK)
             with lock:
                 inside -= 1
                 evaluated.append(len(samples.first_sample) - 1)
             return fragment_rows(fragment, samples)
 
-        def ask() -> None:
+        def evaluate_fragment() -> None:
             answered.append(
                 node.services[0].answer(EvaluateRequest(fragment, 1, 1000, 1000), Cancellation(CLOCK, WAIT_S))
             )
 
         monkeypatch.setattr(fragment_answers, "fragment_rows", rows)
-        threads = [threading.Thread(target=ask) for _ in range(askers)]
+        threads = [threading.Thread(target=evaluate_fragment) for _ in range(queries)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(WAIT_S)
-        assert len(answered) == askers
-        assert evaluated == askers * [50]
+        assert len(answered) == queries
+        assert evaluated == queries * [50]
         assert most == 2
 
 
-def test_equal_label_sets_are_an_error_wherever_they_lie(node: NodeWorld) -> None:
+def test_equal_label_sets_are_an_error_in_any_shard(node: NodeWorld) -> None:
     end = node.worlds[0].clock.now_ms()
     with pytest.raises(EvaluationError, match="same labelset"):
         evaluate_on_node(node, 'sum(rate({__name__=~"m.*"}[3h]))', QueryTimes.instant(end))
 
 
-def test_limits_name_themselves(node: NodeWorld) -> None:
+def test_errors_name_the_exceeded_limit(node: NodeWorld) -> None:
     end = node.worlds[0].clock.now_ms()
     times = QueryTimes(end - 3 * HOUR, end, MINUTE)
     with pytest.raises(TooManySeries):

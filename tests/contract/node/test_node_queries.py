@@ -73,7 +73,7 @@ def test_samples_of_all_shards_and_places_are_found_once(filled: NodeWorld) -> N
     assert answer.warnings == ()
 
 
-def test_samples_follow_selector_and_range(filled: NodeWorld) -> None:
+def test_samples_are_filtered_by_selector_and_range(filled: NodeWorld) -> None:
     start = min(record.time for record in filled.worlds[0].produced)
     times = TimeRange(start + 500, start + HOUR + 5 * MINUTE)
     answer = filled.request(SamplesRequest(selector('{name=~"only.*"}'), times, 100, 1000))
@@ -92,8 +92,8 @@ def test_where_two_shards_have_a_sample_at_one_time_the_higher_one_wins(node: No
     assert samples_of(answer) == {("m", "a"): [(now, 1.0), (now + 1, 5.0), (now + 2, 5.0)]}
 
 
-def test_series_stand_in_the_order_of_their_labels_each_once(filled: NodeWorld) -> None:
-    answer = filled.request(SeriesRequest((EVERY,), None, 100))
+def test_each_series_is_returned_once_in_label_order(filled: NodeWorld) -> None:
+    answer = filled.ask(SeriesRequest((EVERY,), None, 100))
     found = labels_of(answer.keys)
     assert found == sorted(found)
     assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
@@ -101,9 +101,9 @@ def test_series_stand_in_the_order_of_their_labels_each_once(filled: NodeWorld) 
     assert not answer.more
 
 
-def test_several_selectors_mean_their_union(filled: NodeWorld) -> None:
-    ask = SeriesRequest((selector("m0"), selector('{name="only-1"}'), selector('m0{name="both"}')), None, 100)
-    answer = filled.request(ask)
+def test_several_selectors_select_their_union(filled: NodeWorld) -> None:
+    request = SeriesRequest((selector("m0"), selector('{name="only-1"}'), selector('m0{name="both"}')), None, 100)
+    answer = filled.ask(request)
     assert names_of(answer.keys) == [("m0", "both"), ("m0", "only-0"), ("m1", "only-1")]
 
 
@@ -112,8 +112,8 @@ def test_no_selector_means_every_series(filled: NodeWorld) -> None:
     assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
 
 
-def test_no_more_series_than_the_limit_and_it_is_said(filled: NodeWorld) -> None:
-    answer = filled.request(SeriesRequest((EVERY,), None, 3))
+def test_series_are_truncated_at_the_limit_with_a_flag(filled: NodeWorld) -> None:
+    answer = filled.ask(SeriesRequest((EVERY,), None, 3))
     assert (len(answer.keys), answer.more) == (3, True)
 
 
@@ -138,14 +138,14 @@ def test_series_come_page_by_page_in_the_order_of_their_hashes_each_once(filled:
 
 
 def check_pages(filled: NodeWorld, found: list[KeyPageAnswer], limit: int) -> None:
-    hashes = [one for page in found for one in zip(page.low.tolist(), page.high.tolist(), strict=True)]
+    hashes = [key_hash for page in found for key_hash in zip(page.low.tolist(), page.high.tolist(), strict=True)]
     assert hashes == sorted(set(hashes))
     assert all(len(page.keys) == limit for page in found[:-1])
     names = [name for page in found for name in names_of(page.keys)]
     expected = expected_samples(filled.worlds)
     assert len(names) == len(expected)
-    times = [one for page in found for one in zip(page.start.tolist(), page.end.tolist(), strict=True)]
-    newest = [one for page in found for one in zip(page.time.tolist(), page.value.tolist(), strict=True)]
+    times = [span for page in found for span in zip(page.start.tolist(), page.end.tolist(), strict=True)]
+    newest = [sample for page in found for sample in zip(page.time.tolist(), page.value.tolist(), strict=True)]
     by_name = dict(zip(names, zip(times, newest, strict=True), strict=True))
     assert by_name == {name: ((samples[0][0], samples[-1][0]), samples[-1]) for name, samples in expected.items()}
 
@@ -172,19 +172,19 @@ def test_names_and_values_are_merged_with_their_counts(filled: NodeWorld) -> Non
     assert filled.request(LabelValuesRequest("none", (), None, 10)).terms() == []
 
 
-def test_a_list_that_is_cut_off_says_so_and_its_counts_are_whole(filled: NodeWorld) -> None:
-    values = filled.request(LabelValuesRequest("name", (), None, 1))
+def test_a_truncated_list_is_flagged_and_its_counts_are_complete(filled: NodeWorld) -> None:
+    values = filled.ask(LabelValuesRequest("name", (), None, 1))
     assert (values.terms(), values.counts.tolist(), values.more) == (["both"], [8], True)
     metrics = filled.request(LabelValuesRequest("__name__", (), None, 3))
     assert (metrics.terms(), metrics.counts.tolist(), metrics.more) == (["m0", "m1", "m2"], [3, 3, 2], True)
 
 
-def test_keys_and_values_follow_the_range(filled: NodeWorld) -> None:
+def test_keys_and_values_are_filtered_by_the_range(filled: NodeWorld) -> None:
     later = TimeRange(filled.worlds[0].clock.now_ms() + HOUR)
     past = TimeRange(0, min(record.time for record in filled.worlds[0].produced) - 1)
-    for within, there in ((later, True), (past, False)):
-        assert bool(len(filled.request(SeriesRequest((EVERY,), within, 9)).keys)) is there
-        assert bool(filled.request(LabelValuesRequest("name", (), within, 9)).terms()) is there
+    for within, exists in ((later, True), (past, False)):
+        assert bool(len(filled.ask(SeriesRequest((EVERY,), within, 9)).keys)) is exists
+        assert bool(filled.ask(LabelValuesRequest("name", (), within, 9)).terms()) is exists
 
 
 def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
@@ -192,34 +192,34 @@ def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
     answer = filled.request(CardinalityRequest((), None, 2, label="name"))
     assert answer.series == 6
     assert answer.labels == (LabelCardinality("__name__", 4, 6, 8), LabelCardinality("name", 3, 6, 16))
-    assert [(one.value, one.series) for one in answer.top_metrics_by_series] == [("m0", 2), ("m1", 2)]
-    assert [(one.value, one.series) for one in answer.top_values_by_series] == [("both", 4), ("only-0", 1)]
-    assert [(one.value, one.series) for one in answer.top_pairs_by_series] == [("both", 4), ("m0", 2)]
+    assert [(entry.value, entry.series) for entry in answer.top_metrics_by_series] == [("m0", 2), ("m1", 2)]
+    assert [(entry.value, entry.series) for entry in answer.top_values_by_series] == [("both", 4), ("only-0", 1)]
+    assert [(entry.value, entry.series) for entry in answer.top_pairs_by_series] == [("both", 4), ("m0", 2)]
     assert answer.is_exact
     few = filled.request(CardinalityRequest((selector("m1"),), None, 9))
     assert (few.series, few.top_values_by_series) == (2, ())
     assert few.labels == (LabelCardinality("__name__", 1, 2, 2), LabelCardinality("name", 2, 2, 10))
 
 
-def test_samples_are_estimated_by_what_is_known_of_groups_and_buffers(filled: NodeWorld) -> None:
+def test_samples_are_estimated_from_groups_and_buffers(filled: NodeWorld) -> None:
     """Stored, closed and in memory. A sample in two shards counts twice, as both would read it."""
     opened, an_hour = filled.worlds[0].running.bucket, 2 * 9
 
     def estimated(within: TimeRange | None, *metric: str) -> int | None:
         return filled.request(CardinalityRequest(tuple(map(selector, metric)), within, 1, samples=True)).samples
 
-    assert filled.request(CardinalityRequest((), None, 1)).samples is None, "only if it is asked for"
+    assert filled.ask(CardinalityRequest((), None, 1)).samples is None, "only on request"
     assert estimated(None) == estimated(ALL_TIMES) == 3 * an_hour
     assert estimated(TimeRange(0, 1)) == 0
     assert estimated(TimeRange(opened * HOUR, (opened + 1) * HOUR)) == an_hour
     assert estimated(None, "none") == 0
     # Two series of two shards have two samples an hour. Others in their groups have one.
-    one = estimated(None, "m2")
-    assert one is not None
-    assert 8 <= one <= 12
+    samples = estimated(None, "m2")
+    assert samples is not None
+    assert 8 <= samples <= 12
 
 
-def test_a_node_with_little_memory_estimates_and_says_so(filled: NodeWorld) -> None:
+def test_a_node_with_little_memory_returns_flagged_estimates(filled: NodeWorld) -> None:
     """An eighth of 500 bytes is too small for the hashes of five series of each shard, and for all values."""
     assert filled.count_series(()) == SeriesCount(6)
     assert filled.count_series((selector("m1"),)) == SeriesCount(2)
@@ -234,18 +234,18 @@ def test_a_node_with_little_memory_estimates_and_says_so(filled: NodeWorld) -> N
 def test_buckets_have_their_counts(filled: NodeWorld) -> None:
     answer = filled.request(BucketsRequest(None, 100))
     opened = filled.worlds[0].running.bucket
-    figures = {(one.bucket - opened, one.shard): one for one in answer.buckets}
-    assert [(one.bucket, one.shard) for one in answer.buckets] == sorted(
-        (one.bucket, one.shard) for one in answer.buckets
+    figures = {(entry.bucket - opened, entry.shard): entry for entry in answer.buckets}
+    assert [(bucket.bucket, bucket.shard) for bucket in answer.buckets] == sorted(
+        (bucket.bucket, bucket.shard) for bucket in answer.buckets
     )
     for shard in (0, 1):
         stored, current = figures[-1, shard], figures[0, shard]
         assert (stored.state, stored.active, stored.samples, stored.bytes) == ("stored", 5, 9, 0)
         assert (current.state, current.active, current.samples) == ("open", 5, 9)
         assert (current.start, current.end) == (opened * HOUR, (opened + 1) * HOUR)
-    assert {one.bucket for one in filled.request(BucketsRequest(None, 1)).buckets} == {opened}
+    assert {bucket.bucket for bucket in filled.ask(BucketsRequest(None, 1)).buckets} == {opened}
     within = TimeRange(opened * HOUR - HOUR, opened * HOUR - 1)
-    assert {one.bucket for one in filled.request(BucketsRequest(within, 9)).buckets} == {opened - 1}
+    assert {bucket.bucket for bucket in filled.ask(BucketsRequest(within, 9)).buckets} == {opened - 1}
 
 
 def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) -> None:
@@ -261,12 +261,12 @@ def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) ->
     assert len(filled.request(SamplesRequest(EVERY, ALL_TIMES, series, samples)).keys) == series
 
 
-def test_a_refusal_names_the_series_of_all_shards_though_one_alone_has_too_many(filled: NodeWorld) -> None:
+def test_a_refusal_names_the_series_of_all_shards_even_if_one_alone_has_too_many(filled: NodeWorld) -> None:
     with pytest.raises(QueryTooLarge, match="matches 6 series, and a query may read samples of 1"):
         filled.request(SamplesRequest(EVERY, ALL_TIMES, 1, 1000))
 
 
-def test_a_refusal_for_samples_of_one_shard_says_that_there_may_be_more(filled: NodeWorld) -> None:
+def test_a_refusal_for_samples_of_one_shard_states_that_there_may_be_more(filled: NodeWorld) -> None:
     with pytest.raises(QueryTooLarge, match=r"reads at least \d+ samples, and 5 are allowed"):
         filled.request(SamplesRequest(EVERY, ALL_TIMES, 100, 5))
 
@@ -306,7 +306,7 @@ def test_a_shard_that_can_not_answer_is_a_warning_while_another_can(filled: Node
         filled.request(SamplesRequest(EVERY, ALL_TIMES, 100, 1000))
 
 
-def test_a_shard_that_is_down_is_not_asked(filled: NodeWorld) -> None:
+def test_a_shard_that_is_down_gets_no_request(filled: NodeWorld) -> None:
     down = ShardProcessStatus(0, ProcessState.DOWN, reason="Kafka has lost records")
     filled.status.statuses[0] = down
     answer = filled.request(SeriesRequest((EVERY,), None, 100))
@@ -326,7 +326,7 @@ def test_a_shard_without_a_link_is_a_warning_and_no_shard_at_all_an_error(filled
         filled.request(SeriesRequest((EVERY,), None, 100))
 
 
-def test_what_is_wrong_with_the_question_wins_over_warnings(filled: NodeWorld) -> None:
+def test_errors_in_the_request_take_precedence_over_warnings(filled: NodeWorld) -> None:
     filled.worlds[0].status.phase = Phase.FAILED
     with pytest.raises(QueryTooLarge):
         filled.request(SamplesRequest(EVERY, ALL_TIMES, 1, 1000))
@@ -334,20 +334,20 @@ def test_what_is_wrong_with_the_question_wins_over_warnings(filled: NodeWorld) -
         filled.request(SeriesRequest((selector('{name=~"a["}'),), None, 9))
 
 
-def test_a_question_whose_time_is_over_is_not_asked(filled: NodeWorld) -> None:
+def test_a_request_past_its_deadline_times_out(filled: NodeWorld) -> None:
     with pytest.raises(QueryTimedOut, match="took longer than 0 s"):
         filled.request(SeriesRequest((EVERY,), None, 100), 0.0)
 
 
-def test_a_look_up_is_answered_the_same_by_whomever(filled: NodeWorld) -> None:
-    """Each is sent before the JVMs may answer, if they may at all, and then again."""
+def test_lookups_have_the_same_answers_from_the_jvms_and_from_python(filled: NodeWorld) -> None:
+    """Each lookup is sent before the JVMs may answer, if they may at all, and again afterwards."""
     now = filled.worlds[0].clock.now_ms()
     some, many, gone = (selector('{name="only-1"}'),), (selector('{name=~"both|only-0"}'),), (selector("nobody"),)
-    asks = [
-        ask
+    requests = [
+        request
         for within in (None, TimeRange(now), TimeRange(0, now - 100 * HOUR))
         for selectors in (some, many, gone, some + many)
-        for ask in (
+        for request in (
             SeriesRequest(selectors, within, 100),
             LabelNamesRequest(selectors, within, 100),
             LabelValuesRequest("name", selectors, within, 100),
@@ -355,22 +355,22 @@ def test_a_look_up_is_answered_the_same_by_whomever(filled: NodeWorld) -> None:
     ]
     links = [client for client in filled.clients.values() if isinstance(client, CountingLink)]
     publishes, filled.publishes = filled.publishes, False
-    before = [told(filled.request(ask)) for ask in asks]
+    before = [content_of(filled.ask(request)) for request in requests]
     assert not any(link.answered for link in links)
     filled.publishes = publishes
 
     def all_have_answered() -> bool:
-        filled.request(asks[0])
+        filled.ask(requests[0])
         return all(link.answered for link in links)
 
     if filled.publishes:
-        # A connection to one that did not listen yet is retried after a while.
+        # A connection to a JVM that did not listen yet is retried after a while.
         assert wait_until(all_have_answered, timeout=30, clock=CLOCK)
-    assert [told(filled.request(ask)) for ask in asks] == before
-    assert all(link.answered > len(asks) / 2 if filled.publishes else not link.answered for link in links)
+    assert [content_of(filled.ask(request)) for request in requests] == before
+    assert all(link.answered > len(requests) / 2 if filled.publishes else not link.answered for link in links)
 
 
-def told(answer: Any) -> object:
+def content_of(answer: Any) -> object:
     """The content of an answer to a lookup."""
     if isinstance(answer, SeriesAnswer):
         return labels_of(answer.keys), answer.more, answer.warnings

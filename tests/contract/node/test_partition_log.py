@@ -26,7 +26,7 @@ def poll_on(log: PartitionLog) -> None:
 
 
 class TestReading:
-    def test_records_come_from_the_offset_on_with_their_times_and_values(
+    def test_records_are_read_from_the_offset_on_with_their_times_and_values(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         fill(partition, 5)
@@ -37,7 +37,7 @@ class TestReading:
         assert list(records.values) == [b"value 2", b"value 3", b"value 4"]
         assert records.position == 5
 
-    def test_records_whose_samples_times_were_checked_say_so(self, partition: Partition, log: PartitionLog) -> None:
+    def test_records_whose_sample_times_were_checked_are_flagged(self, partition: Partition, log: PartitionLog) -> None:
         for number in range(6):
             partition.append(b"value", NOON, times_checked=number % 3 == 1)
         transaction = partition.begin()
@@ -61,21 +61,23 @@ class TestReading:
         (records,) = read_on(log)
         assert records.leader_epochs.tolist() == epochs[:1]
 
-    def test_a_record_without_a_time_says_so(self, partition: Partition, log: PartitionLog) -> None:
+    def test_a_record_without_a_time_is_flagged(self, partition: Partition, log: PartitionLog) -> None:
         partition.append(b"value", NOON)
         partition.append(b"value", NO_TIME)
         log.seek(0)
         times = [time for records in read_on(log) for time in records.times.tolist()]
         assert times == [NOON, NO_TIME]
 
-    def test_no_more_records_come_at_once_than_were_asked_for(self, partition: Partition, log: PartitionLog) -> None:
+    def test_a_poll_returns_at_most_the_requested_number_of_records(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
         fill(partition, 7)
         log.seek(0)
         read = read_on(log, most=3)
         assert max(len(records) for records in read) <= 3
         assert offsets(read) == list(range(7))
 
-    def test_the_position_lies_between_what_was_returned_and_what_follows(
+    def test_the_position_is_between_returned_and_following_records(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         fill(partition, 4)
@@ -83,7 +85,7 @@ class TestReading:
         first = next(records for records in read_on(log, most=1))
         assert first.position == 1
 
-    def test_a_part_of_what_was_read_keeps_its_place(self, partition: Partition, log: PartitionLog) -> None:
+    def test_a_part_of_a_batch_keeps_its_offsets_and_position(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 4)
         log.seek(0)
         (records,) = read_on(log)
@@ -93,7 +95,9 @@ class TestReading:
         assert list(back.values) == [b"value 1", b"value 2", b"value 3"]
         assert back.times.tolist() == [NOON + 1, NOON + 2, NOON + 3]
 
-    def test_at_the_end_there_are_none_and_the_position_stays(self, partition: Partition, log: PartitionLog) -> None:
+    def test_at_the_end_a_poll_returns_no_records_and_keeps_the_position(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
         fill(partition, 3)
         log.seek(3)
         records = log.poll(10, 0.2)
@@ -105,7 +109,7 @@ class TestReading:
         assert (len(records), records.position) == (0, 0)
         assert log.ends() == LogEnds(0, 0, 0)
 
-    def test_what_is_appended_later_is_read_later(self, partition: Partition, log: PartitionLog) -> None:
+    def test_records_that_are_appended_later_are_read_later(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 2)
         log.seek(0)
         assert offsets(read_on(log)) == [0, 1]
@@ -118,7 +122,7 @@ class TestReading:
             log.seek(start)
             assert offsets(read_on(log)) == list(range(start, 6))
 
-    def test_a_poll_before_the_first_seek_is_a_mistake(self, log: PartitionLog) -> None:
+    def test_a_poll_before_the_first_seek_is_an_error(self, log: PartitionLog) -> None:
         with pytest.raises(RuntimeError, match="seek"):
             log.poll(1, 0)
 
@@ -144,7 +148,7 @@ class TestTransactions:
         assert values(read_on(log)) == [b"first", b"second"]
         assert log.poll(10, 0.2).position == 3
 
-    def test_aborted_records_at_the_end_are_passed_without_being_seen(
+    def test_aborted_records_at_the_end_are_skipped_and_never_returned(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         fill(partition, 2)
@@ -156,7 +160,7 @@ class TestTransactions:
         assert offsets(read_on(log)) == [0, 1]
         assert log.poll(10, 0.2).position == 4
 
-    def test_a_reader_that_begins_among_aborted_records_gets_to_the_end(
+    def test_a_reader_that_begins_among_aborted_records_reaches_the_end(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         transaction = partition.begin()
@@ -198,7 +202,7 @@ class TestTransactions:
         assert values(read) == [b"open 0", b"behind", b"open 1"]
         assert log.poll(10, 0.2).position == log.ends().last_stable == 6
 
-    def test_what_lies_behind_an_open_transaction_is_read_once_it_is_aborted(
+    def test_records_after_an_open_transaction_are_read_once_it_is_aborted(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         """Scenario 14."""
@@ -230,7 +234,7 @@ class TestTransactions:
 
 
 class TestEndsWithoutWaiting:
-    def test_the_answer_covers_what_was_there_when_it_was_asked_for(
+    def test_the_answer_covers_all_records_from_before_the_request(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         fill(partition, 3)
@@ -242,7 +246,7 @@ class TestEndsWithoutWaiting:
         transaction.abort()
         assert answered(log.request_ends()) == LogEnds(1, 6, 6)
 
-    def test_records_are_read_while_the_answer_is_on_its_way(self, partition: Partition, log: PartitionLog) -> None:
+    def test_records_are_read_while_the_request_is_pending(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 2)
         log.seek(0)
         question = log.request_ends()
@@ -251,7 +255,7 @@ class TestEndsWithoutWaiting:
         assert question.answer() == LogEnds(0, 2, 2), "it stays the same"
 
 
-class TestOffsetsThatAreGone:
+class TestDeletedOffsets:
     def test_a_log_begins_where_its_records_do(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 5)
         partition.delete_before(3)
@@ -271,7 +275,7 @@ class TestOffsetsThatAreGone:
         log.seek(43)
         assert offsets(read_on(log)) == list(range(43, 50))
 
-    def test_records_that_go_while_they_are_being_read_are_missed(
+    def test_records_that_are_deleted_while_they_are_read_are_an_error(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         fill(partition, 2)
@@ -282,7 +286,7 @@ class TestOffsetsThatAreGone:
         with pytest.raises(OffsetGone, match=r"1\b.*2\b"):
             log.poll(10, 5)
 
-    def test_a_position_behind_the_end_is_an_error_that_names_both(
+    def test_a_position_after_the_end_is_an_error_that_names_both(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         fill(partition, 13)
@@ -296,7 +300,7 @@ class TestTimes:
         ("time", "offset"),
         [(0, 0), (-5, 0), (NOON, 0), (NOON + 1, 1), (NOON + 9, 1), (NOON + 10, 1), (NOON + 11, None)],
     )
-    def test_an_offset_is_the_first_with_such_a_time_or_a_later_one(
+    def test_a_lookup_by_time_returns_the_first_offset_with_that_or_a_later_time(
         self, partition: Partition, log: PartitionLog, time: int, offset: int | None
     ) -> None:
         for late in (0, 10, 5, 10):
@@ -306,7 +310,7 @@ class TestTimes:
     def test_an_empty_log_has_no_times(self, log: PartitionLog) -> None:
         assert log.offset_at(0) is None
 
-    def test_what_is_gone_is_not_found(self, partition: Partition, log: PartitionLog) -> None:
+    def test_deleted_records_are_not_found(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 4)
         partition.delete_before(2)
         assert log.offset_at(NOON) == 2
@@ -321,7 +325,7 @@ class TestTimes:
         transaction.commit()
         assert log.offset_at(NOON + 100) == 1
 
-    def test_an_aborted_record_is_found_though_nobody_sees_it(self, partition: Partition, log: PartitionLog) -> None:
+    def test_an_aborted_record_is_found_although_readers_skip_it(self, partition: Partition, log: PartitionLog) -> None:
         """The first visible record with such a time is after it, with no other in between."""
         fill(partition, 1)
         transaction = partition.begin()
@@ -340,12 +344,14 @@ class TestTheTopic:
         fill(partition, 1)
         assert log.topic_id() == before
 
-    def test_one_that_was_made_again_has_another_id(self, partition: Partition, log: PartitionLog) -> None:
+    def test_a_recreated_topic_has_another_id(self, partition: Partition, log: PartitionLog) -> None:
         before = log.topic_id()
         partition.recreate()
         assert log.topic_id() != before
 
-    def test_one_that_was_made_again_is_not_read_on_in(self, partition: Partition, log: PartitionLog) -> None:
+    def test_a_recreated_topic_is_not_read_from_the_previous_position(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
         """Not even if it has so many records that the position exists."""
         fill(partition, 2)
         log.topic_id()
@@ -356,7 +362,7 @@ class TestTheTopic:
         with pytest.raises(TopicUnfit, match="recreated"):
             poll_on(log)
 
-    def test_one_that_was_made_again_is_read_by_whoever_asked_for_its_id(
+    def test_a_recreated_topic_is_read_after_its_id_was_requested(
         self, partition: Partition, log: PartitionLog
     ) -> None:
         fill(partition, 3)
@@ -370,8 +376,8 @@ class TestTheTopic:
         assert values(read_on(log)) == [b"new"]
 
 
-class TestBrokersOutOfReach:
-    def test_no_question_is_answered(self, partition: Partition) -> None:
+class TestUnreachableBrokers:
+    def test_requests_raise_an_error(self, partition: Partition) -> None:
         log = partition.gone()
         with pytest.raises(LogUnreachable):
             log.topic_id()
@@ -382,12 +388,12 @@ class TestBrokersOutOfReach:
         with pytest.raises(LogUnreachable):
             answered(log.request_ends())
 
-    def test_reading_says_so_and_may_be_tried_again(self, partition: Partition) -> None:
+    def test_reading_raises_an_error_and_can_be_retried(self, partition: Partition) -> None:
         log = partition.gone()
         log.seek(0)
         for _ in range(3):
             with pytest.raises(LogUnreachable):
                 log.poll(10, 0.2)
 
-    def test_mirroring_is_left(self, partition: Partition) -> None:
+    def test_mirroring_is_skipped(self, partition: Partition) -> None:
         partition.gone().mirror(5)

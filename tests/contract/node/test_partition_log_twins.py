@@ -23,7 +23,7 @@ pytestmark = pytest.mark.contract
 NOON = 1_700_000_000_000
 PRODUCERS = 2
 
-# A plain record, a record of a transaction (which it begins), the end of a transaction, or a read.
+# A record outside of transactions, a record of a transaction (which it begins), the end of a transaction, or a read.
 steps = st.one_of(
     st.tuples(st.just("plain"), st.just(0)),
     st.tuples(st.sampled_from(["append", "commit", "abort"]), st.integers(0, PRODUCERS - 1)),

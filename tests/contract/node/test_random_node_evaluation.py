@@ -57,18 +57,18 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def _produce(world: LuceneWorld, start: int, values: dict[tuple[str, str, int], float], draw: random.Random) -> None:
-    """A repeated sample has the same value: which of two is used is not tested here."""
+    """A repeated sample has the same value: this test does not check which of two is used."""
     now = world.clock.now_ms()
     for _ in range(SAMPLES // 10):
         drawn = (
             (draw.choice(WORDS.metrics), draw.choice("abcde"), draw.randrange(start, now + 30 * MINUTE, 30_000))
             for _ in range(10)
         )
-        world.produce(*((*one, values.setdefault(one, _value(draw))) for one in drawn))
+        world.produce(*((*sample, values.setdefault(sample, _value(draw))) for sample in drawn))
 
 
 def _value(draw: random.Random) -> float:
-    """Whole numbers, whose sums are exact in any order; also a NaN with the bits of "no sample"."""
+    """Integers, whose sums are exact in any order; also a NaN with the bits of "no sample"."""
     return draw.choice([STALE, NO_SAMPLE, float("nan"), *(float(draw.randrange(-20, 100)) for _ in range(30))])
 
 
@@ -103,7 +103,7 @@ def test_random_expressions_have_the_answer_of_samples_in_one_place(node: NodeWo
             continue
         same(evaluate_on_node(node, text, times), expected, text)
         answered += _has_series(expected)
-    assert answered > EXPRESSIONS // 5, "many of them are about series that are there"
+    assert answered > EXPRESSIONS // 5, "many of them concern existing series"
 
 
 def _has_series(result: Result) -> bool:

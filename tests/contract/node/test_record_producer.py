@@ -104,14 +104,14 @@ def deliveries() -> Deliveries:
     return Deliveries()
 
 
-def test_each_record_is_in_its_partition_once_the_batch_is_told(world: World, deliveries: Deliveries) -> None:
+def test_each_record_is_in_its_partition_once_the_batch_is_reported(world: World, deliveries: Deliveries) -> None:
     world.producer.send([Record(2, b"c"), Record(0, b"a"), Record(2, b"d")], deliveries.on_done())
     assert deliveries.wait(1) == [None]
     assert world.read() == {0: [b"a"], 1: [], 2: [b"c", b"d"]}
 
 
 @pytest.mark.parametrize("wrong_by", [0, -HOUR, HOUR])
-def test_a_delivery_compares_the_brokers_clock_with_the_own_one(
+def test_a_delivery_compares_the_brokers_clock_with_the_local_one(
     world: World, deliveries: Deliveries, wrong_by: int
 ) -> None:
     world.clock.wrong_by = wrong_by
@@ -141,7 +141,7 @@ def test_batches_of_one_thread_keep_their_order_within_a_partition(world: World,
     assert world.read()[1] == [b"%d" % number for number in range(50)]
 
 
-def test_a_partition_that_there_is_not_fails_its_batch_and_no_other(world: World, deliveries: Deliveries) -> None:
+def test_a_missing_partition_fails_its_batch_and_no_other(world: World, deliveries: Deliveries) -> None:
     world.producer.send([Record(0, b"a")], deliveries.on_done())
     assert deliveries.wait(1) == [None]
     world.producer.send([Record(PARTITIONS, b"x")], deliveries.on_done())
@@ -155,13 +155,13 @@ def test_added_partitions_can_be_awaited_and_then_used(world: World, deliveries:
     with pytest.raises(NotDelivered):
         world.producer.await_partitions(PARTITIONS + 2)
     world.grow(PARTITIONS + 2)
-    eventually(lambda: has_learnt(world, PARTITIONS + 2))
+    eventually(lambda: has_partitions(world, PARTITIONS + 2))
     world.producer.send([Record(PARTITIONS + 1, b"new")], deliveries.on_done())
     assert deliveries.wait(1) == [None]
     assert world.read()[PARTITIONS + 1] == [b"new"]
 
 
-def has_learnt(world: World, partitions: int) -> bool:
+def has_partitions(world: World, partitions: int) -> bool:
     try:
         world.producer.await_partitions(partitions)
     except NotDelivered:

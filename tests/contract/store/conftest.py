@@ -1,7 +1,7 @@
 """The stores that the suite is run against, and what its tests are given.
 
-To add a store, write a fixture `opened_<name>` that gives an `OpenedStore`, and add its name to
-`support.store_contract.IMPLEMENTATIONS`. The fixture is only asked for by tests of that store, so it may start servers.
+To add a store, write a fixture `opened_<name>` that returns an `OpenedStore`, and add its name to
+`support.store_contract.IMPLEMENTATIONS`. Only tests of that store request the fixture, so it may start servers.
 """
 
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ def dataset() -> str:
     return fresh_dataset()
 
 
-# What holds for jobs and for parts.
+# Jobs and parts.
 
 
 def test_a_store_without_rows_returns_none(store: Store, kind: Kind[Any]) -> None:
@@ -45,21 +45,21 @@ def test_rows_are_read_in_order(store: Store, other_store: Store, kind: Kind[Any
     rows = [kind.beside(first, number) for number in (100, 9, 472_222, 11)]
     for row in rows:
         assert kind.add(store, row)
-    ordered = [rows[place] for place in (1, 3, 0, 2)]
+    ordered = [rows[index] for index in (1, 3, 0, 2)]
     assert list(kind.read(store, first)) == ordered
     assert list(kind.read(other_store, first)) == ordered
     assert kind.read_one(other_store, rows[3]) == rows[3]
 
 
-def test_a_row_is_not_put_over_another(store: Store, kind: Kind[Any]) -> None:
+def test_a_row_is_not_overwritten(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     assert kind.add(store, first)
-    assert kind.add(store, first), "the very same is in its place"
+    assert kind.add(store, first), "an identical row is already stored"
     assert not kind.add(store, kind.other(first))
     assert list(kind.read(store, first)) == [first]
 
 
-def test_a_row_that_went_on_is_not_put_back_to_its_start(store: Store, kind: Kind[Any]) -> None:
+def test_a_row_that_has_advanced_is_not_reset(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     kind.add(store, first)
     assert kind.replace(store, first, kind.changed(first, "a"))
@@ -67,27 +67,27 @@ def test_a_row_that_went_on_is_not_put_back_to_its_start(store: Store, kind: Kin
     assert kind.read_one(store, first) == kind.changed(first, "a")
 
 
-def test_a_change_is_made_once(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_a_change_is_applied_once(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     kind.add(store, first)
     changed = kind.changed(first, "a")
     assert kind.replace(store, first, changed)
-    assert not kind.replace(other_store, first, kind.changed(first, "b")), "it is not as in `before` any more"
+    assert not kind.replace(other_store, first, kind.changed(first, "b")), "it no longer equals `before`"
     assert not kind.remove(other_store, first)
     assert kind.read_one(store, first) == changed
     assert kind.replace(other_store, changed, kind.changed(changed, "b"))
 
 
-def test_a_removed_row_is_gone_and_its_place_free(store: Store, kind: Kind[Any]) -> None:
+def test_a_removed_row_is_deleted_and_can_be_added_again(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
-    beside = kind.beside(first, 6)
+    neighbour = kind.beside(first, 6)
     kind.add(store, first)
-    kind.add(store, beside)
+    kind.add(store, neighbour)
     assert kind.remove(store, first)
     assert not kind.remove(store, first)
-    assert list(kind.read(store, first)) == [beside]
+    assert list(kind.read(store, first)) == [neighbour]
     assert kind.add(store, kind.other(first))
-    assert list(kind.read(store, first)) == [kind.other(first), beside]
+    assert list(kind.read(store, first)) == [kind.other(first), neighbour]
 
 
 def test_a_row_is_replaced_only_by_one_with_the_same_key(store: Store, kind: Kind[Any]) -> None:
@@ -97,7 +97,7 @@ def test_a_row_is_replaced_only_by_one_with_the_same_key(store: Store, kind: Kin
         kind.replace(store, first, kind.beside(kind.changed(first, "a"), 6))
 
 
-def test_of_changes_that_are_made_at_once_exactly_one_is(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_exactly_one_of_concurrent_changes_succeeds(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     for number in range(5):
         row = kind.beside(first, number)
@@ -108,7 +108,7 @@ def test_of_changes_that_are_made_at_once_exactly_one_is(store: Store, other_sto
         assert kind.read_one(store, row) == changes[won.index(True)]
 
 
-def test_of_rows_added_concurrently_exactly_one_is_stored(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_exactly_one_of_concurrently_added_rows_is_stored(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     for number in range(5):
         rows = [kind.other(kind.beside(first, number), plan) for plan in range(6)]
@@ -117,7 +117,9 @@ def test_of_rows_added_concurrently_exactly_one_is_stored(store: Store, other_st
         assert kind.read_one(store, rows[0]) == rows[added.index(True)]
 
 
-def test_a_row_that_is_changed_and_removed_at_once_is_either(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_a_row_that_is_concurrently_changed_and_removed_is_one_or_the_other(
+    store: Store, other_store: Store, kind: Kind[Any]
+) -> None:
     first = kind.fresh()
 
     def change(here: Store, row: Any, after: Any) -> bool:
@@ -140,7 +142,7 @@ def some_parts(dataset: str, numbers: Sequence[int]) -> list[BulkPart]:
 
 
 def test_every_field_of_a_part_is_kept(store: Store, dataset: str) -> None:
-    everything = BulkPart(
+    full = BulkPart(
         dataset,
         "job-1",
         2**31 - 1,
@@ -157,9 +159,9 @@ def test_every_field_of_a_part_is_kept(store: Store, dataset: str) -> None:
         counts='{"bad": 7}',
         outcome='{"records": 9}',
     )
-    nothing = BulkPart(dataset, "job-1", 0, source="", life=LASTING)
-    assert store.add_bulk_parts([everything, nothing])
-    assert list(store.bulk_parts(dataset, "job-1")) == [nothing, everything]
+    empty = BulkPart(dataset, "job-1", 0, source="", life=LASTING)
+    assert store.add_bulk_parts([full, empty])
+    assert list(store.bulk_parts(dataset, "job-1")) == [empty, full]
 
 
 def test_thousands_of_parts_are_put_and_read_and_removed_together(
@@ -168,7 +170,7 @@ def test_thousands_of_parts_are_put_and_read_and_removed_together(
     parts = [replace(part, source="x" * (part.part % 700)) for part in some_parts(dataset, range(3_000))]
     assert store.add_bulk_parts(parts[::-1])
     assert list(other_store.bulk_parts(dataset, "job-1")) == parts
-    assert store.add_bulk_parts(parts), "they are in place"
+    assert store.add_bulk_parts(parts), "they are already stored"
     assert other_store.remove_bulk_parts(parts)
     assert list(store.bulk_parts(dataset, "job-1")) == []
     assert not store.remove_bulk_parts(parts)
@@ -189,7 +191,7 @@ def test_adding_parts_fails_if_an_existing_one_differs(store: Store, dataset: st
     assert store.bulk_part(dataset, "job-1", 4) == another
 
 
-def test_of_parts_those_are_removed_that_are_as_they_were(store: Store, dataset: str) -> None:
+def test_only_unchanged_parts_are_removed(store: Store, dataset: str) -> None:
     parts = some_parts(dataset, range(10))
     store.add_bulk_parts(parts)
     leased = BulkParts().changed(parts[4], "a")
@@ -198,12 +200,12 @@ def test_of_parts_those_are_removed_that_are_as_they_were(store: Store, dataset:
     assert list(store.bulk_parts(dataset, "job-1")) == [leased]
 
 
-def test_no_parts_are_in_place_and_gone_at_once(store: Store) -> None:
+def test_adding_or_removing_no_parts_succeeds(store: Store) -> None:
     assert store.add_bulk_parts([])
     assert store.remove_bulk_parts([])
 
 
-def test_parts_of_two_jobs_or_one_twice_are_refused(store: Store, dataset: str) -> None:
+def test_parts_of_two_jobs_or_repeated_parts_are_refused(store: Store, dataset: str) -> None:
     part = bulk_part(dataset, 1)
     for call in (store.add_bulk_parts, store.remove_bulk_parts):
         with pytest.raises(ValueError, match="parts of another job"):
@@ -213,14 +215,16 @@ def test_parts_of_two_jobs_or_one_twice_are_refused(store: Store, dataset: str) 
     assert list(store.bulk_parts(dataset, "job-1")) == []
 
 
-def test_parts_of_other_jobs_are_apart(store: Store, dataset: str) -> None:
+def test_parts_of_other_jobs_are_separate(store: Store, dataset: str) -> None:
     part = bulk_part(dataset, 1)
     others = [replace(part, job="job-2"), replace(part, dataset=f"{dataset}-2")]
-    for one in (part, *others):
-        assert store.add_bulk_parts([one])
+    for stored_part in (part, *others):
+        assert store.add_bulk_parts([stored_part])
     assert store.remove_bulk_parts([part])
     assert list(store.bulk_parts(dataset, "job-1")) == []
-    assert [list(store.bulk_parts(one.dataset, one.job)) for one in others] == [[one] for one in others]
+    assert [list(store.bulk_parts(stored_part.dataset, stored_part.job)) for stored_part in others] == [
+        [stored_part] for stored_part in others
+    ]
 
 
 CHANGES_OF_PARTS: dict[str, Callable[[BulkPart], BulkPart]] = {
@@ -236,12 +240,12 @@ CHANGES_OF_PARTS: dict[str, Callable[[BulkPart], BulkPart]] = {
 def test_a_part_that_changed_is_neither_replaced_nor_removed(
     store: Store, dataset: str, change: Callable[[BulkPart], BulkPart]
 ) -> None:
-    imagined = BulkParts().changed(bulk_part(dataset, 1), "a")
-    real = change(imagined)
-    assert store.add_bulk_parts([real])
-    assert not store.replace_bulk_part(imagined, replace(imagined, reason="mine"))
-    assert not store.remove_bulk_parts([imagined])
-    assert store.bulk_part(dataset, "job-1", 1) == real
+    outdated = BulkParts().changed(bulk_part(dataset, 1), "a")
+    stored = change(outdated)
+    assert store.add_bulk_parts([stored])
+    assert not store.replace_bulk_part(outdated, replace(outdated, reason="mine"))
+    assert not store.remove_bulk_parts([outdated])
+    assert store.bulk_part(dataset, "job-1", 1) == stored
 
 
 def test_columns_of_a_part_that_are_not_compared_may_differ(store: Store, dataset: str) -> None:
@@ -257,7 +261,7 @@ def test_columns_of_a_part_that_are_not_compared_may_differ(store: Store, datase
 
 
 def test_every_field_of_a_job_is_kept(store: Store, dataset: str) -> None:
-    everything = BulkJob(
+    full = BulkJob(
         dataset,
         "b",
         kind="import",
@@ -277,11 +281,11 @@ def test_every_field_of_a_job_is_kept(store: Store, dataset: str) -> None:
         expires_after=432_000_000,
         report='{"records": 9}',
     )
-    nothing = BulkJob(dataset, "a", "send", "", "", 0, LASTING, created_at=0)
-    for job in (everything, nothing):
+    empty = BulkJob(dataset, "a", "send", "", "", 0, LASTING, created_at=0)
+    for job in (full, empty):
         assert store.add_bulk_job(job)
-    assert list(store.bulk_jobs(dataset)) == [nothing, everything]
-    assert store.bulk_job(dataset, "b") == everything
+    assert list(store.bulk_jobs(dataset)) == [empty, full]
+    assert store.bulk_job(dataset, "b") == full
 
 
 def test_jobs_are_read_in_pages(store: Store, dataset: str) -> None:
@@ -304,12 +308,12 @@ CHANGES_OF_JOBS: dict[str, Callable[[BulkJob], BulkJob]] = {
 def test_a_job_that_changed_is_neither_replaced_nor_removed(
     store: Store, dataset: str, change: Callable[[BulkJob], BulkJob]
 ) -> None:
-    imagined = bulk_job(dataset, 1)
-    real = change(imagined)
-    assert store.add_bulk_job(real)
-    assert not store.replace_bulk_job(imagined, replace(imagined, version=7, reason="mine"))
-    assert not store.remove_bulk_job(imagined)
-    assert list(store.bulk_jobs(dataset)) == [real]
+    outdated = bulk_job(dataset, 1)
+    stored = change(outdated)
+    assert store.add_bulk_job(stored)
+    assert not store.replace_bulk_job(outdated, replace(outdated, version=7, reason="mine"))
+    assert not store.remove_bulk_job(outdated)
+    assert list(store.bulk_jobs(dataset)) == [stored]
 
 
 def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> None:

@@ -30,17 +30,17 @@ def numbered(count: int) -> list[Segment]:
 
 def test_a_reader_may_write_between_rows(store: Store, where: SegmentsOf, owner: Ownership, lasting: Lifetime) -> None:
     copy = replace(where, attempt="attempt-2")
-    for place, segment in enumerate(store.segments(where)):
+    for position, segment in enumerate(store.segments(where)):
         store.write_segments(copy, [segment], lasting)
-        if place % 50 == 0:
-            store.commit(owner, manifest_write(cuts=(cut(place, lasting),)))
+        if position % 50 == 0:
+            store.commit(owner, manifest_write(cuts=(cut(position, lasting),)))
     assert list(store.segments(copy)) == numbered(300)
 
 
 def test_readers_of_the_same_rows_do_not_disturb_each_other(store: Store, where: SegmentsOf) -> None:
     pairs = zip(store.segments(where), store.segments(where), strict=True)
     assert [left for left, right in pairs if left == right] == numbered(300)
-    for rows in race(lambda place: list(store.segments(place)), [where] * 4):
+    for rows in race(lambda attempt: list(store.segments(attempt)), [where] * 4):
         assert rows == numbered(300)
 
 
@@ -55,12 +55,12 @@ def test_a_reader_that_stops_half_way_blocks_no_writer(
     assert list(half) == numbered(300)[10:]
 
 
-def test_rows_may_be_read_in_another_thread_than_they_were_asked_for(store: Store, where: SegmentsOf) -> None:
+def test_rows_may_be_read_in_another_thread_than_the_one_that_made_the_call(store: Store, where: SegmentsOf) -> None:
     rows = store.segments(where)
-    begun = [next(rows)]
+    first_rows = [next(rows)]
     with ThreadPoolExecutor(1) as thread:
-        begun += thread.submit(lambda: [next(rows) for _ in range(150)]).result()
-    assert begun + list(rows) == numbered(300)
+        first_rows += thread.submit(lambda: [next(rows) for _ in range(150)]).result()
+    assert first_rows + list(rows) == numbered(300)
 
 
 def test_all_writes_of_concurrent_threads_are_stored(store: Store, other_store: Store, lasting: Lifetime) -> None:
@@ -92,7 +92,7 @@ def test_a_commit_is_visible_completely_or_not_at_all(
     done = threading.Event()
     seen = []
 
-    def look() -> None:
+    def read_all() -> None:
         while not done.is_set():
             rows = other_store.manifest(shard)
             assert rows is not None
@@ -100,18 +100,18 @@ def test_a_commit_is_visible_completely_or_not_at_all(
             seen.append(values | {f"attempt-{rows.state.next_part_id}"})
 
     with ThreadPoolExecutor(1) as thread:
-        looking = thread.submit(look)
+        reading = thread.submit(read_all)
         try:
             for number in range(1, 31):
                 commit(number)
         finally:
             done.set()
-        looking.result()
+        reading.result()
     assert seen
     assert [values for values in seen if len(values) != 1] == []
 
 
-def test_of_an_owner_and_its_successor_only_one_writes_at_any_moment(
+def test_only_one_of_owner_and_successor_writes_at_any_moment(
     store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     committed = threading.Semaphore(0)
@@ -130,11 +130,11 @@ def test_of_an_owner_and_its_successor_only_one_writes_at_any_moment(
         for _ in range(5):
             assert committed.acquire(timeout=60)
         taken(other_store, shard)
-        at_the_taking = other_store.manifest(shard)
+        at_takeover = other_store.manifest(shard)
         buckets = writing.result()
-    assert at_the_taking is not None
-    assert [row.bucket for row in at_the_taking.cuts] == list(range(buckets - 1, -1, -1))
-    assert other_store.manifest(shard) == at_the_taking
+    assert at_takeover is not None
+    assert [row.bucket for row in at_takeover.cuts] == list(range(buckets - 1, -1, -1))
+    assert other_store.manifest(shard) == at_takeover
     assert state_of(store, shard).next_part_id == buckets
 
 

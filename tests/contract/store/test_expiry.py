@@ -1,4 +1,4 @@
-"""What has a lifetime is there at least until that is over, and goes afterwards; what has none stays.
+"""A row with a lifetime exists at least until its end, and expires afterwards; a row without one stays.
 
 Waiting lets the store's own clock pass: real seconds for a server, none for a store whose clock is moved by hand. So
 that those seconds pass once for all tests, each is a scenario that yields what it waits for. All scenarios of a store
@@ -103,7 +103,7 @@ def manifest_rows_expire_one_by_one(given: Given) -> Steps:
         cuts=(cut(6, lasting), cut(5, expires)),
         groups=(
             group_row(6, 0, lasting),
-            # Every field expires, those too that most rows leave empty.
+            # All fields expire, including those that most rows leave empty.
             replace(
                 group_row(6, 1, expires),
                 late=(LateSamples(1, 2),),
@@ -122,20 +122,20 @@ def manifest_rows_expire_one_by_one(given: Given) -> Steps:
 
 
 @scenario
-def a_row_written_again_lives_as_long_as_it_says_then(given: Given) -> Steps:
+def a_row_written_again_has_the_lifetime_of_the_last_write(given: Given) -> Steps:
     store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     expires = lives.soon()
     short, long = group_row(5, 0, expires), group_row(5, 1, lasting)
     given.commit(cuts=(cut(5, expires), cut(4, expires)), groups=(short, long))
-    prolonged, shortened = replace(short, expires=lasting.expires), replace(long, expires=lives.soon().expires)
-    given.commit(cuts=(cut(5, lasting),), groups=(prolonged, shortened))
+    extended, shortened = replace(short, expires=lasting.expires), replace(long, expires=lives.soon().expires)
+    given.commit(cuts=(cut(5, lasting),), groups=(extended, shortened))
     yield lambda: len(read(store, shard).groups) == 1 and len(read(store, shard).cuts) == 1
-    assert read(store, shard).groups == (prolonged,)
+    assert read(store, shard).groups == (extended,)
     assert read(store, shard).cuts == (cut(5, lasting),)
 
 
 @scenario
-def a_place_whose_row_expired_is_written_anew(given: Given) -> Steps:
+def an_expired_row_can_be_written_again(given: Given) -> Steps:
     store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     given.commit(cuts=(cut(5, lives.soon(), lost_to=150),), groups=(group_row(5, 0, lives.soon()),))
     yield lambda: not read(store, shard).groups and not read(store, shard).cuts
@@ -144,7 +144,7 @@ def a_place_whose_row_expired_is_written_anew(given: Given) -> Steps:
 
 
 @scenario
-def the_state_stays_when_every_row_has_expired(given: Given) -> Steps:
+def the_state_remains_when_every_row_has_expired(given: Given) -> Steps:
     store, other_store, shard, lives = given.store, given.other_store, given.shard, given.lives
     given.commit(
         cuts=(cut(5, lives.soon()),),
@@ -155,14 +155,14 @@ def the_state_stays_when_every_row_has_expired(given: Given) -> Steps:
     store.touch(given.owner, 77_000, 1)
     before = state_of(store, shard)
     yield lambda: not read(store, shard).groups and not read(store, shard).cuts
-    for one in (store, other_store):
-        assert one.state(shard) == before
-        assert read(one, shard) == ManifestRows(before, (), ())
+    for reader in (store, other_store):
+        assert reader.state(shard) == before
+        assert read(reader, shard) == ManifestRows(before, (), ())
     assert (before.next_part_id, before.topic_id, before.seen_at) == (1_000_000, "topic-2", 77_000)
 
 
 @scenario
-def an_owner_that_runs_longer_than_every_life_is_still_the_owner(given: Given) -> Steps:
+def an_owner_that_runs_longer_than_every_lifetime_is_still_the_owner(given: Given) -> Steps:
     store, shard, owner, lives = given.store, given.shard, given.owner, given.lives
     rows = (cut(1, lives.soon()),), (group_row(1, 0, lives.soon()),)
     given.commit(*rows, next_part_id=9)
@@ -212,7 +212,7 @@ def results_expire_together_with_their_write_and_others_stay(given: Given) -> St
 
 
 @scenario
-def a_job_expires_and_leaves_its_place_free(given: Given) -> Steps:
+def a_job_expires_and_can_be_added_again(given: Given) -> Steps:
     store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     short, long = job(shard, 4, lives.soon()), job(shard, 5, lasting)
     store.add_job(long)
@@ -228,21 +228,21 @@ def a_job_expires_and_leaves_its_place_free(given: Given) -> Steps:
 
 
 @scenario
-def a_replaced_job_lives_as_long_as_its_successor_says(given: Given) -> Steps:
+def a_replaced_job_has_the_lifetime_of_its_successor(given: Given) -> Steps:
     store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     short, long, witness = job(shard, 4, lives.soon()), job(shard, 5, lasting), job(shard, 6, lives.soon())
-    for one in (short, long, witness):
-        store.add_job(one)
-    prolonged = replace(short, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
+    for added in (short, long, witness):
+        store.add_job(added)
+    extended = replace(short, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
     shortened = replace(long, state=JobState.DONE, life=lives.soon().length)
-    assert store.replace_job(short, prolonged)
+    assert store.replace_job(short, extended)
     assert store.replace_job(long, shortened)
     yield lambda: len(store.jobs(shard)) == 1
-    assert list(store.jobs(shard)) == [prolonged]
+    assert list(store.jobs(shard)) == [extended]
 
 
 @scenario
-def a_bulk_job_and_its_parts_expire_each_by_its_own_life(given: Given) -> Steps:
+def a_bulk_job_and_its_parts_expire_each_by_its_own_lifetime(given: Given) -> Steps:
     store, lasting, lives = given.store, given.lasting, given.lives
     dataset, soon = fresh_dataset(), lives.soon().length
     short, long = bulk_part(dataset, 1, life=soon), bulk_part(dataset, 2, life=lasting.length)
@@ -259,24 +259,24 @@ def a_bulk_job_and_its_parts_expire_each_by_its_own_life(given: Given) -> Steps:
 
 
 @scenario
-def a_bulk_job_and_its_parts_get_their_whole_life_again_by_each_change(given: Given) -> Steps:
+def each_change_renews_the_lifetime_of_a_bulk_job_and_its_parts(given: Given) -> Steps:
     store, lasting, lives = given.store, given.lasting, given.lives
     dataset, soon = fresh_dataset(), lives.soon().length
     part, witness = bulk_part(dataset, 1, life=soon), bulk_part(dataset, 2, life=soon)
     job = bulk_job(dataset, 1, life=soon)
     assert store.add_bulk_parts([part, witness])
     assert store.add_bulk_job(job)
-    prolonged = replace(part, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
+    extended = replace(part, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
     running = replace(job, version=1, life=lasting.length)
-    assert store.replace_bulk_part(part, prolonged)
+    assert store.replace_bulk_part(part, extended)
     assert store.replace_bulk_job(job, running)
     yield lambda: len(store.bulk_parts(dataset, "job-1")) == 1
-    assert list(store.bulk_parts(dataset, "job-1")) == [prolonged]
+    assert list(store.bulk_parts(dataset, "job-1")) == [extended]
     assert list(store.bulk_jobs(dataset)) == [running]
 
 
 @scenario
-def what_was_written_too_late_is_not_kept_for_ever(given: Given) -> Steps:
+def rows_written_after_their_expiry_are_not_kept_forever(given: Given) -> Steps:
     store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     now = lives.clock.now_ms()
     segments, index = SegmentsOf(shard, 4, 0, "attempt-1"), IndexBucketOf(shard, 4, "attempt-1")
@@ -294,22 +294,22 @@ def what_was_written_too_late_is_not_kept_for_ever(given: Given) -> Steps:
 
 
 @scenario
-def a_life_is_counted_from_the_write_whatever_the_writer_s_present_is(given: Given) -> Steps:
+def a_lifetime_starts_with_the_write_whatever_the_writer_s_present(given: Given) -> Steps:
     """Rows of a writer whose clock is a year behind or ahead don't expire too early."""
     store, shard, lives = given.store, given.shard, given.lives
     year, now = 365 * 86_400_000, lives.clock.now_ms()
     witness = SegmentsOf(shard, 5, 0, "witness")
     store.write_segments(witness, [Segment(series_key(1), 0, b"x")], lives.soon())
-    places = []
+    attempts = []
     for present in (now - year, now + year):
         life, where = Lifetime.from_present(present, year + LASTING), SegmentsOf(shard, 4, 0, f"attempt-{present}")
         store.write_segments(where, [Segment(series_key(1), 0, b"x")], life)
         bucket = 4 if present < now else 5
         write = manifest_write([cut(bucket, life)], [group_row(bucket, 0, life)], present=present)
         store.commit(given.owner, write)
-        places.append(where)
+        attempts.append(where)
     yield lambda: not list(store.segments(witness))
-    assert all(len(list(store.segments(where))) == 1 for where in places)
+    assert all(len(list(store.segments(where))) == 1 for where in attempts)
     assert [row.bucket for row in read(store, shard).cuts] == [5, 4]
     assert len(read(store, shard).groups) == 2
 

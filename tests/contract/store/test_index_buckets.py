@@ -38,7 +38,7 @@ def test_any_rows_are_read_in_order(store: Store, lives: Lives, rows: list[bytes
 def test_hundreds_of_rows_are_read_in_order(
     store: Store, other_store: Store, where: IndexBucketOf, lasting: Lifetime
 ) -> None:
-    # Among them equal ones, and an order that no sorting by content would give.
+    # Some are equal, and no sorting by content would give this order.
     rows = [str(number * 7_919 % 50).encode() for number in range(350)]
     assert store.write_index_bucket(where, rows, lasting) == 350
     assert list(store.index_bucket(where)) == rows
@@ -49,15 +49,15 @@ def test_rows_of_a_megabyte_are_read_byte_for_byte(store: Store, where: IndexBuc
     rows = [bytes([number]) + b"\xff\x00" * 499_999 + bytes([255 - number]) for number in range(25)]
     assert {len(row) for row in rows} == {1_000_000}
     assert store.write_index_bucket(where, rows, lasting) == 25
-    # Compared one by one: what they hold is too long to print.
+    # Compared one by one, because the content is too long to print.
     for given_row, row in zip(store.index_bucket(where), rows, strict=True):
         assert given_row == row, f"row {row[0]} differs"
 
 
-def test_rows_are_taken_as_they_are_made(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
+def test_rows_are_written_as_they_are_encoded(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     def encode() -> Iterator[bytes]:
         for number in range(30):
-            # Whoever makes rows may use the store meanwhile.
+            # The caller may use the store while it encodes rows.
             assert list(store.index_bucket(IndexBucketOf(where.shard, 1, "attempt-1"))) == []
             store.write_index_bucket(IndexBucketOf(where.shard, 2, "attempt-1"), [b"aside"], lasting)
             yield bytes([number])
@@ -66,7 +66,9 @@ def test_rows_are_taken_as_they_are_made(store: Store, where: IndexBucketOf, las
     assert list(store.index_bucket(where)) == [bytes([number]) for number in range(30)]
 
 
-def test_a_failure_while_rows_are_made_is_the_callers(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
+def test_an_error_while_rows_are_encoded_is_raised_to_the_caller(
+    store: Store, where: IndexBucketOf, lasting: Lifetime
+) -> None:
     def encode() -> Iterator[bytes]:
         yield b"one"
         raise ZeroDivisionError
@@ -87,14 +89,14 @@ def test_writing_the_same_rows_again_changes_nothing(store: Store, where: IndexB
 
 def test_rows_are_seen_only_where_they_were_written(store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
-    places = [
+    index_buckets = [
         IndexBucketOf(shard, 4, "attempt-1"),
         IndexBucketOf(shard, 4, "attempt-10"),
         IndexBucketOf(shard, 5, "attempt-1"),
         IndexBucketOf(ShardId(shard.dataset, shard.shard + 1), 4, "attempt-1"),
         IndexBucketOf(ShardId(f"{shard.dataset}-2", shard.shard), 4, "attempt-1"),
     ]
-    for number, place in enumerate(places):
-        store.write_index_bucket(place, [bytes([number])] * (number + 1), lasting)
-    for number, place in enumerate(places):
-        assert list(store.index_bucket(place)) == [bytes([number])] * (number + 1)
+    for number, index_bucket in enumerate(index_buckets):
+        store.write_index_bucket(index_bucket, [bytes([number])] * (number + 1), lasting)
+    for number, index_bucket in enumerate(index_buckets):
+        assert list(store.index_bucket(index_bucket)) == [bytes([number])] * (number + 1)

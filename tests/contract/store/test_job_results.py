@@ -67,14 +67,14 @@ def test_writing_the_same_rows_again_changes_nothing(store: Store, where: JobRes
 
 def test_results_are_seen_only_where_they_were_written(store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
-    places = [
+    results = [
         JobResultOf(shard, 4, "plan-1/1"),
         JobResultOf(shard, 4, "plan-1/10"),
         JobResultOf(shard, 5, "plan-1/1"),
         JobResultOf(ShardId(shard.dataset, shard.shard + 1), 4, "plan-1/1"),
         JobResultOf(ShardId(f"{shard.dataset}-2", shard.shard), 4, "plan-1/1"),
     ]
-    for number, place in enumerate(places):
-        store.write_result(place, [ResultRow("summary", 0, bytes([number]))], lasting)
-    for number, place in enumerate(places):
-        assert list(store.result(place, "summary")) == [ResultRow("summary", 0, bytes([number]))]
+    for number, result in enumerate(results):
+        store.write_result(result, [ResultRow("summary", 0, bytes([number]))], lasting)
+    for number, result in enumerate(results):
+        assert list(store.result(result, "summary")) == [ResultRow("summary", 0, bytes([number]))]

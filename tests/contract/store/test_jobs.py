@@ -37,8 +37,8 @@ def test_jobs_are_read_in_the_order_of_their_buckets(
 
 
 def test_every_field_of_a_job_is_kept(store: Store, shard: ShardId, lasting: Lifetime) -> None:
-    nothing = Job(shard, 0, "p", 0, 0, frozenset(), wants_keys=False, life=lasting.length)
-    everything = Job(
+    empty = Job(shard, 0, "p", 0, 0, frozenset(), wants_keys=False, life=lasting.length)
+    full = Job(
         shard,
         1,
         "plan",
@@ -55,12 +55,12 @@ def test_every_field_of_a_job_is_kept(store: Store, shard: ShardId, lasting: Lif
         reason="offset 12 can't be decoded: «…»",
         renewals=12_345,
     )
-    assert store.add_job(nothing)
-    assert store.add_job(everything)
-    assert list(store.jobs(shard)) == [nothing, everything]
+    assert store.add_job(empty)
+    assert store.add_job(full)
+    assert list(store.jobs(shard)) == [empty, full]
 
 
-def test_a_job_is_not_put_over_another(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+def test_a_job_is_not_overwritten(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     first = job(shard, 5, lasting)
     assert store.add_job(first)
     for other in (
@@ -73,14 +73,14 @@ def test_a_job_is_not_put_over_another(store: Store, shard: ShardId, lasting: Li
     assert list(store.jobs(shard)) == [first]
 
 
-def test_putting_the_very_same_job_again_finds_it_in_place(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+def test_adding_an_identical_job_again_succeeds(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     first = job(shard, 5, lasting)
     assert store.add_job(first)
     assert store.add_job(first)
     assert list(store.jobs(shard)) == [first]
 
 
-def test_a_job_that_went_on_is_not_put_back_to_its_start(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+def test_a_job_that_has_advanced_is_not_reset(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     first = job(shard, 5, lasting)
     store.add_job(first)
     assert store.replace_job(first, leased(first, "a"))
@@ -99,32 +99,32 @@ def test_a_job_goes_from_state_to_state(store: Store, shard: ShardId, lasting: L
     for before, after in ((pending, lease), (lease, renewed), (renewed, failed), (failed, again), (again, done)):
         assert store.replace_job(before, after)
         assert list(store.jobs(shard)) == [after]
-        assert not store.replace_job(before, after), "the job is not as in `before` any more"
+        assert not store.replace_job(before, after), "the job no longer equals `before`"
 
 
-def change_plan(one: Job) -> Job:
-    return replace(one, plan="plan-2")
+def change_plan(before: Job) -> Job:
+    return replace(before, plan="plan-2")
 
 
-def change_state(one: Job) -> Job:
-    return replace(one, state=JobState.DONE)
+def change_state(before: Job) -> Job:
+    return replace(before, state=JobState.DONE)
 
 
-def change_epoch(one: Job) -> Job:
-    return replace(one, epoch=one.epoch + 1)
+def change_epoch(before: Job) -> Job:
+    return replace(before, epoch=before.epoch + 1)
 
 
-def change_worker(one: Job) -> Job:
-    return replace(one, worker="b")
+def change_worker(before: Job) -> Job:
+    return replace(before, worker="b")
 
 
-def change_lease(one: Job) -> Job:
-    return replace(one, leased_until=one.leased_until + 1)
+def change_lease(before: Job) -> Job:
+    return replace(before, leased_until=before.leased_until + 1)
 
 
-def change_renewals(one: Job) -> Job:
+def change_renewals(before: Job) -> Job:
     """A renewal by a clock that stopped, or was set back."""
-    return replace(one, renewals=one.renewals + 1)
+    return replace(before, renewals=before.renewals + 1)
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def change_renewals(one: Job) -> Job:
 def test_a_job_that_changed_is_neither_replaced_nor_removed(
     store: Store, shard: ShardId, lasting: Lifetime, change: Callable[[Job], Job]
 ) -> None:
-    imagined = leased(job(shard, 5, lasting), "a")
-    real = change(imagined)
-    assert store.add_job(real)
-    assert not store.replace_job(imagined, replace(imagined, reason="mine"))
-    assert not store.remove_job(imagined)
-    assert list(store.jobs(shard)) == [real]
+    outdated = leased(job(shard, 5, lasting), "a")
+    stored = change(outdated)
+    assert store.add_job(stored)
+    assert not store.replace_job(outdated, replace(outdated, reason="mine"))
+    assert not store.remove_job(outdated)
+    assert list(store.jobs(shard)) == [stored]
 
 
 def test_columns_that_are_not_compared_may_differ(store: Store, shard: ShardId, lasting: Lifetime) -> None:
@@ -153,25 +153,25 @@ def test_columns_that_are_not_compared_may_differ(store: Store, shard: ShardId, 
 
 
 def test_a_missing_job_is_neither_replaced_nor_removed(store: Store, shard: ShardId, lasting: Lifetime) -> None:
-    one = job(shard, 5, lasting)
-    assert not store.replace_job(one, leased(one, "a"))
-    assert not store.remove_job(one)
+    missing = job(shard, 5, lasting)
+    assert not store.replace_job(missing, leased(missing, "a"))
+    assert not store.remove_job(missing)
     assert list(store.jobs(shard)) == []
 
 
-def test_a_removed_job_is_gone_and_its_place_free(store: Store, shard: ShardId, lasting: Lifetime) -> None:
-    first, beside = job(shard, 5, lasting), job(shard, 6, lasting)
+def test_a_removed_job_is_deleted_and_can_be_added_again(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+    first, neighbour = job(shard, 5, lasting), job(shard, 6, lasting)
     second = replace(job(shard, 5, lasting, plan="plan-2"), groups=frozenset())
     store.add_job(first)
-    store.add_job(beside)
+    store.add_job(neighbour)
     assert store.remove_job(first)
     assert not store.remove_job(first)
-    assert list(store.jobs(shard)) == [beside]
+    assert list(store.jobs(shard)) == [neighbour]
     assert store.add_job(second)
-    assert list(store.jobs(shard)) == [second, beside]
+    assert list(store.jobs(shard)) == [second, neighbour]
 
 
-def test_jobs_of_other_shards_are_apart(store: Store, lasting: Lifetime) -> None:
+def test_jobs_of_other_shards_are_separate(store: Store, lasting: Lifetime) -> None:
     here = fresh_shard()
     shards = [here, ShardId(here.dataset, here.shard + 1), ShardId(f"{here.dataset}-2", here.shard)]
     for shard in shards:
@@ -180,7 +180,7 @@ def test_jobs_of_other_shards_are_apart(store: Store, lasting: Lifetime) -> None
     assert [list(store.jobs(shard)) for shard in shards] == [[], *([job(shard, 5, lasting)] for shard in shards[1:])]
 
 
-def test_of_workers_that_lease_a_job_concurrently_exactly_one_gets_it(
+def test_exactly_one_of_concurrent_workers_leases_a_job(
     store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):
@@ -192,17 +192,17 @@ def test_of_workers_that_lease_a_job_concurrently_exactly_one_gets_it(
         assert list(store.jobs(shard))[bucket] == leases[won.index(True)]
 
 
-def test_of_plans_that_add_a_job_concurrently_exactly_one_succeeds(
+def test_exactly_one_of_concurrent_plans_adds_a_job(
     store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):
         plans = [job(shard, bucket, lasting, plan=f"plan-{number}") for number in range(6)]
-        added = race(lambda here, one: here.add_job(one), cycle([store, other_store]), plans)
+        added = race(lambda here, plan: here.add_job(plan), cycle([store, other_store]), plans)
         assert added.count(True) == 1
         assert list(store.jobs(shard))[bucket] == plans[added.index(True)]
 
 
-def test_a_job_that_is_renewed_and_removed_at_once_is_either(
+def test_a_job_that_is_concurrently_renewed_and_removed_is_one_or_the_other(
     store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):
@@ -211,4 +211,4 @@ def test_a_job_that_is_renewed_and_removed_at_once_is_either(
         store.add_job(lease)
         was_renewed, was_removed = race(replace_at, [store, other_store], repeat(lease), [renewed, None])
         assert was_renewed != was_removed
-        assert [one for one in store.jobs(shard) if one.bucket == bucket] == ([renewed] if was_renewed else [])
+        assert [stored for stored in store.jobs(shard) if stored.bucket == bucket] == ([renewed] if was_renewed else [])

@@ -236,10 +236,10 @@ def test_samples_may_be_late_for_thousands_of_hours(
     assert read(store, shard).groups == (row,)
 
 
-def test_a_commit_of_the_most_that_a_batch_may_have_is_taken(
+def test_a_commit_of_the_largest_permitted_batch_is_accepted(
     store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
-    """Rows as large as a shard writes them, as many as fit into one batch by what they are taken to have."""
+    """Rows as large as a shard writes them, as many as fit into one batch by their assumed size."""
     ranges = tuple(LateSamples(2_048 * number, 2**62, hours=2_048) for number in range(MAX_COUNTS // 2))
     late = (*ranges, *(LateSamples(10**6 + number, 2**62) for number in range(MAX_COUNTS // 2)))
     index = IndexBucketRows(2**31 - 1, bytes(range(16)), "o" * 60)
@@ -252,7 +252,7 @@ def test_a_commit_of_the_most_that_a_batch_may_have_is_taken(
     assert read(store, shard).groups == tuple(largest)
 
 
-def test_a_commit_takes_a_thousand_group_rows(
+def test_a_commit_may_have_a_thousand_group_rows(
     store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     rows = tuple(
@@ -265,15 +265,17 @@ def test_a_commit_takes_a_thousand_group_rows(
 
 def test_many_more_rows_than_a_page_are_read(store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime) -> None:
     for bucket in range(0, 6_000, 1_000):
-        store.commit(owner, manifest_write(cuts=tuple(cut(one, lasting) for one in range(bucket, bucket + 1_000))))
+        store.commit(
+            owner, manifest_write(cuts=tuple(cut(number, lasting) for number in range(bucket, bucket + 1_000)))
+        )
     assert [row.bucket for row in read(store, shard).cuts] == list(range(5_999, -1, -1))
     assert [row.bucket for row in read(store, shard, first=990, last=1_010).cuts] == list(range(1_010, 989, -1))
 
 
-def test_a_shards_rows_are_not_seen_in_another(store: Store, lasting: Lifetime) -> None:
+def test_a_shards_rows_are_not_visible_in_another_shard(store: Store, lasting: Lifetime) -> None:
     here = fresh_shard()
-    beside, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(f"{here.dataset}-2", here.shard)
-    for number, shard in enumerate((here, beside, elsewhere)):
+    neighbour, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(f"{here.dataset}-2", here.shard)
+    for number, shard in enumerate((here, neighbour, elsewhere)):
         store.commit(
             taken(store, shard),
             manifest_write(
@@ -282,7 +284,7 @@ def test_a_shards_rows_are_not_seen_in_another(store: Store, lasting: Lifetime) 
                 next_part_id=number,
             ),
         )
-    for number, shard in enumerate((here, beside, elsewhere)):
+    for number, shard in enumerate((here, neighbour, elsewhere)):
         rows = read(store, shard)
         assert [row.end for row in rows.cuts] == [number]
         assert [row.attempt for row in rows.groups] == [f"attempt-{number}"]

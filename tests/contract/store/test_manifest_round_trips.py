@@ -17,7 +17,7 @@ pytestmark = pytest.mark.contract
 # The store is shared by all examples; each uses a shard of its own.
 shared_store = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-# From soon to nearly as far as Cassandra lets anything live, as milliseconds from now on.
+# From seconds to nearly the maximum TTL of Cassandra, as milliseconds from now on.
 LIVES = [LASTING, LASTING + 1, 40 * 86_400_000, 15 * 365 * 86_400_000]
 
 

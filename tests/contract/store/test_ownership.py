@@ -42,20 +42,20 @@ def test_a_shard_whose_owner_stopped_can_be_taken(store: Store, shard: ShardId) 
     assert store.take(shard, "owner-b", state, now=5_000, topic_id="topic-1") == Ownership(shard, 2, "owner-b")
 
 
-def test_taking_after_a_state_that_is_no_more_is_refused(store: Store, shard: ShardId) -> None:
+def test_taking_a_shard_after_an_outdated_state_is_refused(store: Store, shard: ShardId) -> None:
     taken(store, shard)
     stale = state_of(store, shard)
     winner = taken(store, shard)
     before = state_of(store, shard)
-    for after in (None, stale, replace(before, owner="somebody else"), replace(before, epoch=before.epoch + 1)):
+    for after in (None, stale, replace(before, owner="another owner"), replace(before, epoch=before.epoch + 1)):
         assert store.take(shard, fresh_owner(), after, now=9_000, topic_id="topic-1") is None
     assert store.state(shard) == before
     store.touch(winner, 10_000, 1)
 
 
 def test_a_shard_without_a_state_is_not_taken_after_one(store: Store, shard: ShardId) -> None:
-    imagined = ShardState(epoch=0, owner="", seen_at=None, topic_id="topic-1", next_part_id=0)
-    assert store.take(shard, fresh_owner(), imagined, now=1_000, topic_id="topic-1") is None
+    made_up_state = ShardState(epoch=0, owner="", seen_at=None, topic_id="topic-1", next_part_id=0)
+    assert store.take(shard, fresh_owner(), made_up_state, now=1_000, topic_id="topic-1") is None
     assert store.state(shard) is None
 
 
@@ -68,9 +68,9 @@ def test_only_epoch_and_owner_decide_whether_the_state_is_still_the_same(store: 
     assert state_of(store, shard).topic_id == "topic-2"
 
 
-def test_of_concurrent_takes_of_a_shard_exactly_one_succeeds(store: Store, other_store: Store, shard: ShardId) -> None:
-    def take(here: Store, after: ShardState | None, who: str) -> Ownership | None:
-        return here.take(shard, who, after, now=1_000, topic_id="topic-1")
+def test_exactly_one_of_concurrent_takes_of_a_shard_succeeds(store: Store, other_store: Store, shard: ShardId) -> None:
+    def take(here: Store, after: ShardState | None, taker: str) -> Ownership | None:
+        return here.take(shard, taker, after, now=1_000, topic_id="topic-1")
 
     # The first round is for a shard without a state.
     for epoch in range(1, 6):
@@ -122,7 +122,7 @@ def test_a_former_owner_can_not_write(store: Store, shard: ShardId, lasting: Lif
 def test_both_epoch_and_owner_must_be_right_to_write(store: Store, shard: ShardId, owner: Ownership) -> None:
     before = store.manifest(shard)
     for wrong in (
-        replace(owner, owner="somebody else"),
+        replace(owner, owner="another owner"),
         replace(owner, epoch=owner.epoch - 1),
         replace(owner, epoch=owner.epoch + 1),
     ):
@@ -134,23 +134,23 @@ def test_both_epoch_and_owner_must_be_right_to_write(store: Store, shard: ShardI
 
 
 def test_a_shard_without_an_owner_can_not_be_written(store: Store, shard: ShardId, lasting: Lifetime) -> None:
-    nobody = Ownership(shard, 1, "owner-a")
+    never_taken = Ownership(shard, 1, "owner-a")
     with pytest.raises(Fenced):
-        store.touch(nobody, 1_000, 1)
+        store.touch(never_taken, 1_000, 1)
     with pytest.raises(Fenced):
-        store.commit(nobody, manifest_write(cuts=(cut(1, lasting),), next_part_id=3))
+        store.commit(never_taken, manifest_write(cuts=(cut(1, lasting),), next_part_id=3))
     assert store.state(shard) is None
     assert store.manifest(shard) is None
 
 
-def test_shards_are_owned_apart(store: Store, lasting: Lifetime) -> None:
+def test_ownership_of_each_shard_is_separate(store: Store, lasting: Lifetime) -> None:
     here = fresh_shard()
-    beside, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(fresh_shard().dataset, here.shard)
+    neighbour, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(fresh_shard().dataset, here.shard)
     owner = taken(store, here)
-    assert store.state(beside) is None
+    assert store.state(neighbour) is None
     assert store.state(elsewhere) is None
-    taken(store, beside)
+    taken(store, neighbour)
     taken(store, elsewhere)
     store.commit(owner, manifest_write(cuts=(cut(1, lasting),)))
     with pytest.raises(Fenced):
-        store.commit(replace(owner, shard=beside), manifest_write(cuts=(cut(1, lasting),)))
+        store.commit(replace(owner, shard=neighbour), manifest_write(cuts=(cut(1, lasting),)))

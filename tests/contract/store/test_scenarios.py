@@ -12,13 +12,13 @@ from support.store_contract import cut, job, manifest_write, state_of
 pytestmark = pytest.mark.contract
 
 
-def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(
+def test_a_process_that_reads_its_epoch_from_another_owner_is_not_the_owner(
     store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     """Owner A's take was lost on its way; B takes. The epoch is then the one that A would have written."""
     b = store.take(shard, "owner-b", None, now=2_000, topic_id="topic-1")
     assert b == Ownership(shard, 1, "owner-b")
-    # A tries again what it does not know to have happened, and then acts as though it had.
+    # A retries the take because it does not know its outcome, and then acts as if it had succeeded.
     assert store.take(shard, "owner-a", None, now=3_000, topic_id="topic-1") is None
     believed = Ownership(shard, state_of(store, shard).epoch, "owner-a")
     with pytest.raises(Fenced):
@@ -32,10 +32,10 @@ def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(
     assert rows.cuts == (cut(1, lasting, end=500),)
 
 
-def test_a_lease_sticks_however_soon_it_follows_upon_the_making_of_its_job(
+def test_a_lease_is_kept_however_soon_it_follows_the_creation_of_its_job(
     store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
-    """With plain writes the one with the higher time stamp would win, not the later one."""
+    """With writes that are not conditional, the higher timestamp would win, not the later write."""
     for round_ in range(20):
         pending = job(shard, 5, lasting, plan=f"plan-{round_}")
         lease = replace(pending, state=JobState.LEASED, epoch=1, worker="a", leased_until=120_000)

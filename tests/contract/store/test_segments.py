@@ -35,7 +35,7 @@ def test_writing_no_segments_writes_none(store: Store, where: SegmentsOf, lastin
 def test_segments_are_read_in_the_order_of_first_series_and_number(
     store: Store, other_store: Store, where: SegmentsOf, lasting: Lifetime
 ) -> None:
-    # Bytes from 0x80 on would be negative to whoever compares them as signed numbers.
+    # Bytes from 0x80 on would be negative if compared as signed numbers.
     firsts = [
         series_key(0),
         series_key(0, 0, 2**64 - 1),
@@ -144,7 +144,7 @@ def test_writing_the_same_segments_again_changes_nothing(store: Store, where: Se
 
 def test_segments_are_seen_only_where_they_were_written(store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
-    places = [
+    attempts = [
         SegmentsOf(shard, 4, 5, "attempt-1"),
         SegmentsOf(shard, 4, 5, "attempt-10"),
         SegmentsOf(shard, 4, 6, "attempt-1"),
@@ -152,9 +152,9 @@ def test_segments_are_seen_only_where_they_were_written(store: Store, lasting: L
         SegmentsOf(ShardId(shard.dataset, shard.shard + 1), 4, 5, "attempt-1"),
         SegmentsOf(ShardId(f"{shard.dataset}-2", shard.shard), 4, 5, "attempt-1"),
     ]
-    for number, place in enumerate(places):
-        store.write_segments(place, [Segment(A, 0, bytes([number])), Segment(B, number, b"")], lasting)
-    for number, place in enumerate(places):
+    for number, attempt in enumerate(attempts):
+        store.write_segments(attempt, [Segment(A, 0, bytes([number])), Segment(B, number, b"")], lasting)
+    for number, attempt in enumerate(attempts):
         expected = [Segment(A, 0, bytes([number])), Segment(B, number, b"")]
-        assert list(store.segments(place)) == expected
-        assert list(store.segments(place, first=B, last=C)) == expected
+        assert list(store.segments(attempt)) == expected
+        assert list(store.segments(attempt, first=B, last=C)) == expected

@@ -10,11 +10,11 @@ from support.store_contract import PRESENT
 pytestmark = pytest.mark.contract
 
 
-def test_a_server_tells_its_own_time_whatever_the_client_takes_for_the_present(store: Store) -> None:
+def test_a_server_returns_its_own_time_whatever_the_clients_present(store: Store) -> None:
     time = store.server_time()
     if isinstance(store, SqliteStore):
         assert time is None
         return
     assert time is not None
-    # The test's own server: far from the present that tests write by, and near to the machine's.
+    # The test's own server: its time is close to the machine's, and far from the present with which tests write.
     assert abs(time - SystemClock().now_ms()) < 600_000 < abs(time - PRESENT)

@@ -28,20 +28,20 @@ def frozen_bucket(records: dict[int, tuple[int, int]], active: dict[int, int]) -
     return FrozenBucket(
         480_000,
         np.array(ids, dtype=np.uint32),
-        np.array([records[one][0] for one in ids], dtype=np.int64),
-        np.array([records[one][1] for one in ids], dtype=np.int64),
+        np.array([records[part_id][0] for part_id in ids], dtype=np.int64),
+        np.array([records[part_id][1] for part_id in ids], dtype=np.int64),
         np.array(active_ids, dtype=np.uint32),
-        np.array([active[one] for one in active_ids], dtype=np.int64),
+        np.array([active[part_id] for part_id in active_ids], dtype=np.int64),
     )
 
 
 def keys_of(ids: list[int], length: int = 8) -> PartKeyBatch:
-    chance = np.random.default_rng(len(ids))
-    texts = [chance.bytes(length // 2).hex() for _ in ids]
+    rng = np.random.default_rng(len(ids))
+    texts = [rng.bytes(length // 2).hex() for _ in ids]
     return PartKeyBatch.of(
         ids,
-        [(one, one * 7) for one in ids] or np.empty((0, 2)),
-        [encode_part_key({"id": str(one), "text": text}) for one, text in zip(ids, texts, strict=True)],
+        [(part_id, part_id * 7) for part_id in ids] or np.empty((0, 2)),
+        [encode_part_key({"id": str(part_id), "text": text}) for part_id, text in zip(ids, texts, strict=True)],
     )
 
 
@@ -59,18 +59,20 @@ def decode(encoded: EncodedBucket, rows: list[bytes] | None = None) -> StoredBuc
 
 
 @given(RECORDS, ACTIVE, st.randoms())
-def test_a_bucket_is_decoded_as_it_was_encoded(records: dict, active: dict, chance) -> None:
+def test_a_bucket_is_decoded_as_it_was_encoded(records: dict, active: dict, rng) -> None:
     frozen = frozen_bucket(records, active)
     ids = list(records)
-    chance.shuffle(ids)
+    rng.shuffle(ids)
     keys = keys_of(ids)
-    expected = {one: (keys.part_key(place), tuple(keys.key_hashes[place])) for place, one in enumerate(ids)}
+    expected = {
+        part_id: (keys.part_key(position), tuple(keys.key_hashes[position])) for position, part_id in enumerate(ids)
+    }
     stored = decode(encode_bucket(frozen, fetching(keys)))
     found = {}
     for part in stored.records:
-        for place, one in enumerate(part.keys.part_ids.tolist()):
-            found[one] = (part.keys.part_key(place), tuple(part.keys.key_hashes[place]))
-            assert (int(part.start[place]), int(part.end[place])) == records[one]
+        for position, part_id in enumerate(part.keys.part_ids.tolist()):
+            found[part_id] = (part.keys.part_key(position), tuple(part.keys.key_hashes[position]))
+            assert (int(part.start[position]), int(part.end[position])) == records[part_id]
     assert found == expected
     assert dict(zip(stored.active_ids.tolist(), stored.last.tolist(), strict=True)) == active
     assert stored.bucket == 480_000
@@ -78,7 +80,7 @@ def test_a_bucket_is_decoded_as_it_was_encoded(records: dict, active: dict, chan
 
 def test_rows_stay_below_a_megabyte_however_long_or_random_the_keys_are() -> None:
     ids = list(range(300))
-    frozen = frozen_bucket({one: (one, LIVE) for one in ids}, dict.fromkeys(range(200_000), 5))
+    frozen = frozen_bucket({part_id: (part_id, LIVE) for part_id in ids}, dict.fromkeys(range(200_000), 5))
     encoded = encode_bucket(frozen, fetching(keys_of(ids, length=30_000)))
     assert len(encoded.rows) > 4
     assert max(map(len, encoded.rows)) <= bucket_codec.MAX_ROW_BYTES
@@ -87,7 +89,7 @@ def test_rows_stay_below_a_megabyte_however_long_or_random_the_keys_are() -> Non
     assert len(stored.active_ids) == 200_000
 
 
-def test_every_flipped_bit_is_noticed() -> None:
+def test_every_flipped_bit_is_detected() -> None:
     encoded = encode_bucket(frozen_bucket({1: (5, LIVE), 9: (3, 4)}, {1: 7}), fetching(keys_of([1, 9])))
     for number, row in enumerate(encoded.rows):
         for position in range(len(row)):
@@ -98,7 +100,7 @@ def test_every_flipped_bit_is_noticed() -> None:
                 decode(encoded, rows)
 
 
-def test_truncated_missing_swapped_and_foreign_rows_are_noticed() -> None:
+def test_truncated_missing_swapped_and_foreign_rows_are_detected() -> None:
     encoded = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 7}), fetching(keys_of([1])))
     other = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 8}), fetching(keys_of([1])))
     first, second, third = encoded.rows
@@ -124,13 +126,13 @@ def test_a_bucket_of_many_keys_is_fetched_and_written_piece_by_piece(monkeypatch
     monkeypatch.setattr(bucket_codec, "KEYS_PER_FETCH", 7)
     ids = list(range(100, 130))
     keys = keys_of(ids[::-1])
-    asked: list[int] = []
+    batch_sizes: list[int] = []
 
     def fetch(part_ids: np.ndarray) -> PartKeyBatch:
-        asked.append(len(part_ids))
+        batch_sizes.append(len(part_ids))
         return fetching(keys)(part_ids)
 
-    encoded = encode_bucket(frozen_bucket({one: (one, LIVE) for one in ids}, {}), fetch)
-    assert asked == [7, 7, 7, 7, 2]
-    found = [one for part in decode(encoded).records for one in part.keys.part_ids.tolist()]
+    encoded = encode_bucket(frozen_bucket({part_id: (part_id, LIVE) for part_id in ids}, {}), fetch)
+    assert batch_sizes == [7, 7, 7, 7, 2]
+    found = [part_id for part in decode(encoded).records for part_id in part.keys.part_ids.tolist()]
     assert found == ids

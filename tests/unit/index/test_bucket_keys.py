@@ -30,8 +30,10 @@ Record = Sequence[tuple[str, Sequence[int]]]
 def decoded(records: Sequence[Record]) -> Columns:
     return decode_batch(
         [
-            compress(encode_request(Series([("name", name)], [(time, 1.0) for time in times]) for name, times in one))
-            for one in records
+            compress(
+                encode_request(Series([("name", name)], [(time, 1.0) for time in times]) for name, times in record)
+            )
+            for record in records
         ],
         Limits(),
     )
@@ -50,26 +52,26 @@ def names(found: PartKeyBytes) -> list[str]:
     return [decode_part_key(key)["name"] for key in keys]
 
 
-def test_a_key_has_its_least_and_greatest_time_over_all_batches() -> None:
+def test_a_key_has_its_lowest_and_highest_time_of_all_batches() -> None:
     summary = collected((10, [[("a", [50, 40]), ("b", [7])]]), (11, [[("a", [60])], [("b", [1, 9])]])).summary()
     assert summary.least.tolist() == [40, 1]
     assert summary.greatest.tolist() == [60, 9]
 
 
-def test_a_key_remembers_where_it_was_met_first() -> None:
+def test_a_key_has_the_offset_of_its_first_record() -> None:
     summary = collected((10, [[("a", [1])], [("b", [1]), ("a", [1]), ("c", [1])]]), (12, [[("c", [1])]])).summary()
     assert summary.offset.tolist() == [10, 11, 11]
     assert summary.position.tolist() == [0, 0, 2]
 
 
-def test_a_series_without_a_sample_is_no_key() -> None:
+def test_a_series_without_samples_is_not_a_key() -> None:
     keys = collected((10, [[("a", []), ("b", [1])]]))
     assert len(keys) == 1
     assert names(keys.part_keys()) == ["b"]
     assert keys.summary().position.tolist() == [1]
 
 
-def test_key_bytes_are_those_of_the_numbers_also_where_some_are_taken() -> None:
+def test_key_bytes_belong_to_their_numbers_also_in_a_selection() -> None:
     keys = collected((1, [[("a", [1]), ("b", [1])]]), (2, [[("c", [1]), ("a", [1]), ("d", [1])]]))
     assert names(keys.part_keys()) == ["a", "b", "c", "d"]
     assert names(keys.part_keys().take(np.array([3, 0, 3]))) == ["d", "a", "d"]
@@ -91,10 +93,10 @@ def state_of(index: ShardIndex) -> tuple[list[list[int]], int, list[list[int]]]:
 
 
 @given(BUCKETS, st.integers(1, 9))
-def test_an_index_that_took_summaries_is_the_one_that_took_the_records(
+def test_an_index_built_from_summaries_equals_one_built_from_the_records(
     buckets: list[list[list[Record]]], series_limit: int
 ) -> None:
-    read, told = (
+    by_records, by_summaries = (
         ShardIndex(POLICY, DictDocuments(), open_bucket=0, next_part_id=5, series_limit=series_limit) for _ in range(2)
     )
     for batches in buckets:
@@ -102,31 +104,31 @@ def test_an_index_that_took_summaries_is_the_one_that_took_the_records(
         for records in batches:
             batch = decoded(records)
             keys.take(batch, np.arange(offset, offset + len(records), dtype=np.int64))
-            new_keys += read.take(batch).new_keys
+            new_keys += by_records.take(batch).new_keys
             offset += len(records)
-        # In any order: where a key was met decides, not where it stands.
+        # In any order: the offset of a key decides, not its position.
         shuffled = np.random.default_rng(len(keys)).permutation(len(keys))
-        taken = told.take_summary(keys.summary().take(shuffled), keys.part_keys().take(shuffled).take)
+        taken = by_summaries.take_summary(keys.summary().take(shuffled), keys.part_keys().take(shuffled).take)
         assert taken.new_keys == new_keys
-        assert state_of(told) == state_of(read)
-        one, other = read.cut(), told.cut()
+        assert state_of(by_summaries) == state_of(by_records)
+        one, other = by_records.cut(), by_summaries.cut()
         assert one.part_ids.tolist() == other.part_ids.tolist()
         assert one.last.tolist() == other.last.tolist()
-        assert read.encode(one) == told.encode(other)
-        for index, frozen in ((read, one), (told, other)):
+        assert by_records.encode(one) == by_summaries.encode(other)
+        for index, frozen in ((by_records, one), (by_summaries, other)):
             index.stored(frozen, expires=100 * HOUR)
 
 
-def test_bytes_are_asked_for_only_of_keys_that_are_new() -> None:
+def test_key_bytes_are_requested_only_of_new_keys() -> None:
     index = ShardIndex(POLICY, DictDocuments(), open_bucket=0, next_part_id=0, series_limit=10)
     index.take(decoded([[("b", [1])]]))
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
     keys = collected((10, [[("a", [1]), ("b", [1]), ("c", [1])]]))
 
     def part_keys(rows: np.ndarray) -> PartKeyBytes:  # type: ignore[type-arg]
         found = keys.part_keys().take(rows)
-        asked.append(names(found))
+        requested.append(names(found))
         return found
 
     index.take_summary(keys.summary(), part_keys)
-    assert asked == [["a", "c"]]
+    assert requested == [["a", "c"]]

@@ -1,4 +1,4 @@
-"""Which keys end, are purged and roll over at a cut: to the bucket, and to the millisecond."""
+"""Which keys end, are purged and roll over at a cut, to the exact bucket and millisecond."""
 
 import numpy as np
 import pytest
@@ -33,11 +33,11 @@ def never(_bucket: int) -> int:
 
 
 def test_a_live_key_has_ended_without_a_sample_in_the_newest_buckets() -> None:
-    """A key stays live for two hours without samples: in this bucket and the one before."""
+    """A key stays live for two hours without samples: this bucket and the previous one."""
     assert ended_keys(keys(active_in=[98, 99, 100]), BUCKET, POLICY).tolist() == [True, False, False]
 
 
-def test_what_has_ended_does_not_end_again() -> None:
+def test_an_ended_key_does_not_end_again() -> None:
     assert not ended_keys(keys(end=[97 * HOUR], active_in=[97]), BUCKET, POLICY).any()
 
 
@@ -56,7 +56,7 @@ def test_a_record_is_rolled_over_when_it_is_as_many_buckets_back_as_are_kept() -
     assert keys_to_roll_over(keys(newest=[96, 97, 98]), BUCKET, POLICY, never).tolist() == [True, True, False]
 
 
-def test_a_record_is_written_again_if_it_would_expire_before_the_next_two_cuts_are_surely_done() -> None:
+def test_a_record_is_written_again_if_it_could_expire_before_the_next_two_cuts_are_done() -> None:
     safe = (BUCKET + 2) * HOUR + POLICY.margin
     expiry = {98: safe - 1, 99: safe}
     assert keys_to_roll_over(keys(newest=[98, 99]), BUCKET, POLICY, expiry.__getitem__).tolist() == [True, False]
@@ -67,5 +67,5 @@ def test_a_record_in_a_superseded_bucket_is_written_again() -> None:
     assert rolling.tolist() == [False, True]
 
 
-def test_a_key_without_a_record_yet_has_none_to_write_again() -> None:
+def test_a_key_without_a_record_is_not_rolled_over() -> None:
     assert not keys_to_roll_over(keys(newest=[-1]), BUCKET, POLICY, never).any()

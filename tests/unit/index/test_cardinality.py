@@ -25,7 +25,8 @@ EVERYTHING = 2**31 - 1
 
 # One name begins another, and UTF-16 would sort the last two the other way round.
 names = st.sampled_from(["__name__", "a", "ab", "é", "\uffee", "😀"])
-# Few values, which many keys share; and many, which are worth a look into the keys where a query leaves few of these.
+# Labels with few values, each on many keys; and labels with many values, which are counted from the keys if a query
+# matches few of these.
 values = st.sampled_from(["1", "10", "2", "é", "\uffee", "😀"]) | st.integers(0, 99).map(str)
 batches = st.lists(st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=25), max_size=4)
 
@@ -81,7 +82,7 @@ def check(index: PartKeyIndex, keys: Collection[Labels], make_query: Callable[[]
 
 @given(batches=batches, limit=st.integers(0, 6) | st.just(EVERYTHING), data=st.data())
 @settings(max_examples=60)
-def test_every_figure_is_that_of_the_keys_that_are_left_and_that_a_query_matches(
+def test_every_figure_counts_the_remaining_keys_that_a_query_matches(
     batches: list[list[Labels]], limit: int, data: st.DataObject
 ) -> None:
     start_vm()
@@ -136,14 +137,14 @@ def test_labels_that_only_deleted_keys_had_are_not_listed(index: PartKeyIndex) -
     assert index.top_values_by_series("b") == []
 
 
-def test_of_equals_the_first_by_name_are_listed(index: PartKeyIndex) -> None:
+def test_of_equal_counts_the_first_by_name_are_listed(index: PartKeyIndex) -> None:
     index.add(batch_of([{"b": value} for value in "54321"]))
     index.add(batch_of([{"a": "9", "c": "x"}], first_id=5))
     index.refresh()
-    assert [one.value for one in index.top_values_by_series("b", limit=3)] == ["1", "2", "3"]
-    pairs = [(one.label, one.value) for one in index.cardinality(limit=3).top_pairs_by_series]
+    assert [entry.value for entry in index.top_values_by_series("b", limit=3)] == ["1", "2", "3"]
+    pairs = [(pair.label, pair.value) for pair in index.cardinality(limit=3).top_pairs_by_series]
     assert pairs == [("a", "9"), ("b", "1"), ("b", "2")]
-    assert [one.name for one in index.cardinality().top_labels_by_values(2)] == ["b", "a"]
+    assert [label.name for label in index.cardinality().top_labels_by_values(2)] == ["b", "a"]
 
 
 def test_a_value_of_many_segments_is_one_value(index: PartKeyIndex) -> None:
@@ -164,7 +165,7 @@ def test_the_longest_names_and_values_are_counted(index: PartKeyIndex) -> None:
         assert found.top_pairs_by_series[0] == ValueCardinality(name, value, 1)
 
 
-def test_a_query_that_is_good_for_one_search_is_searched_once(index: PartKeyIndex) -> None:
+def test_a_query_for_a_single_search_is_searched_once(index: PartKeyIndex) -> None:
     index.add(batch_of([{"__name__": "up", "a": f"value-{i}"} for i in range(20)]))
     index.refresh()
     costly = queries.label_matches("a", ".*7", max_terms=20, max_ms=10_000)

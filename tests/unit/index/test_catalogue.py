@@ -48,7 +48,7 @@ class Shard:
 
     def found(self, selector: str, within: TimeRange | None = None, limit: int = 100) -> list[str]:
         keys = self.catalogue.series(parse_selector(selector), within, limit=limit).keys
-        return [decode_part_key(keys.part_key(place))["name"] for place in range(len(keys))]
+        return [decode_part_key(keys.part_key(position))["name"] for position in range(len(keys))]
 
 
 @pytest.fixture
@@ -73,11 +73,11 @@ def test_a_key_counts_for_the_hours_from_its_start_to_its_end(shard: Shard) -> N
     assert shard.found("up", hours(100, 101)) == ["a1", "b1"]
     assert shard.found("up", hours(101, 102)) == ["b1", "b2"]
     assert shard.found("up", hours(102, 103)) == []
-    assert shard.found("up", hours(104, 200)) == ["a3"], "a live key goes on"
+    assert shard.found("up", hours(104, 200)) == ["a3"], "a live key has no end"
     assert shard.found("up") == ["a1", "b1", "b2", "a3"]
     assert shard.found('up{zone="b"}', hours(100, 101)) == ["b1"]
     half = 100 * HOUR + HOUR // 2
-    assert shard.found("up", TimeRange(half, half)) == ["a1", "b1"], "both ends of a range are in it"
+    assert shard.found("up", TimeRange(half, half)) == ["a1", "b1"], "both ends of a range belong to it"
     assert shard.found("up", TimeRange(half - 9, half - 1)) == []
 
 
@@ -139,7 +139,7 @@ def test_purged_keys_are_not_listed_while_their_documents_still_exist(shard: Sha
     shard.cut()
     for _ in range(POLICY.kept_buckets + 1):
         shard.samples("b1")
-        # The store is away: nothing is said to be stored.
+        # The store is unavailable: no bucket is reported as stored.
         shard.index.cut()
     assert shard.index.has_purged_documents()
     assert shard.found("up") == ["b1"]
@@ -148,7 +148,7 @@ def test_purged_keys_are_not_listed_while_their_documents_still_exist(shard: Sha
 
 
 @pytest.mark.parametrize("selector", ['{name="a1"}', '{name="b1"}', '{name="a3"}', '{name="none"}', '{zone="b"}'])
-def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None:
+def test_few_keys_are_those_that_existed(shard: Shard, selector: str) -> None:
     shard.samples("a1", "b1")  # at 100.5
     shard.cut()
     shard.samples("b1", "b2")  # at 101.5
@@ -159,7 +159,7 @@ def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None
     def few(within: TimeRange | None) -> list[str]:
         keys = shard.catalogue.keys_up_to((parse_selector(selector),), within)
         assert keys is not None
-        assert int(keys.offsets[-1]) == len(keys.keys), "nothing of other keys is left"
+        assert int(keys.offsets[-1]) == len(keys.keys), "no bytes of other keys are left"
         return sorted(decode_part_key(key)["name"] for key in keys.part_keys())
 
     moments = [moment * HOUR // 2 for moment in range(199, 212)]
@@ -167,7 +167,7 @@ def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None
         assert few(within) == shard.found(selector, within)
     for _ in range(30):
         shard.cut()
-    assert few(None) == shard.found(selector, None), "keys that were purged are gone"
+    assert few(None) == shard.found(selector, None), "purged keys are removed"
 
 
 @pytest.mark.parametrize("part_id", [1, 2**32 - 1])

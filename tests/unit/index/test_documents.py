@@ -35,22 +35,22 @@ def packed_by_hand(ids: list[int], hashes: list[tuple[int, int]], part_keys: lis
     )
 
 
-def test_a_part_key_is_its_labels_by_name_each_text_behind_its_length() -> None:
+def test_a_part_key_is_its_labels_by_name_each_text_after_its_length() -> None:
     assert encode_part_key({"job": "é", "__name__": "up"}) == b"\x08\x00__name__\x02\x00up\x03\x00job\x02\x00\xc3\xa9"
 
 
-def test_a_label_with_an_empty_value_is_no_label() -> None:
+def test_a_label_with_an_empty_value_is_omitted() -> None:
     assert encode_part_key({"a": "", "b": "1"}) == encode_part_key({"b": "1"})
 
 
 @given(st.dictionaries(text, text, max_size=6))
-def test_a_part_key_decodes_to_the_labels_it_was_made_of(labels: dict[str, str]) -> None:
+def test_a_part_key_decodes_to_the_labels_that_were_encoded(labels: dict[str, str]) -> None:
     decoded = decode_part_key(encode_part_key(labels))
     assert decoded == labels
     assert [name.encode() for name in decoded] == sorted(name.encode() for name in labels)
 
 
-def test_a_part_key_that_is_cut_anywhere_is_refused_or_ends_with_a_whole_label() -> None:
+def test_a_part_key_truncated_anywhere_is_refused_or_ends_with_a_complete_label() -> None:
     whole = encode_part_key({"a": "1", "bb": "22"})
     first = encode_part_key({"a": "1"})
     for cut in range(len(whole)):
@@ -61,13 +61,13 @@ def test_a_part_key_that_is_cut_anywhere_is_refused_or_ends_with_a_whole_label()
                 decode_part_key(whole[:cut])
 
 
-def test_a_text_too_long_for_its_length_is_refused() -> None:
+def test_a_text_too_long_for_its_length_field_is_refused() -> None:
     assert len(encode_part_key({"a": "x" * 0xFFFF})) == 2 + 1 + 2 + 0xFFFF
     with pytest.raises(MalformedBatch, match="65536 bytes"):
         encode_part_key({"a": "x" * 0x10000})
 
 
-def test_a_list_of_values_is_each_value_behind_its_length() -> None:
+def test_a_list_of_values_is_each_value_after_its_length() -> None:
     assert encode_values(["a", "é"]) == b"\x01\x00a\x02\x00\xc3\xa9"
 
 
@@ -90,7 +90,7 @@ def test_a_slice_of_a_batch_packs_as_a_batch_of_its_own() -> None:
     assert piece.pack() == packed_by_hand([1, 2], [(1, 1), (2, 2)], part_keys[1:3])
 
 
-def test_columns_with_gaps_between_their_values_pack_all_the_same() -> None:
+def test_columns_with_gaps_between_their_values_are_packed_without_them() -> None:
     wide = np.arange(8, dtype=np.uint32)
     hashes = np.arange(16, dtype=np.uint64).reshape(4, 4)
     strided = PartKeyBatch(wide[::2], hashes[:, ::2], np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.uint8))
@@ -107,7 +107,7 @@ def test_columns_with_gaps_between_their_values_pack_all_the_same() -> None:
         ([0, 2, 6], -1, "3 offsets"),
     ],
 )
-def test_offsets_that_cut_no_part_keys_are_refused(offsets: list[int], document: int, reason: str) -> None:
+def test_offsets_that_do_not_delimit_part_keys_are_refused(offsets: list[int], document: int, reason: str) -> None:
     batch = PartKeyBatch(
         np.arange(3, dtype=np.uint32),
         np.zeros((3, 2), dtype=np.uint64),
@@ -119,7 +119,7 @@ def test_offsets_that_cut_no_part_keys_are_refused(offsets: list[int], document:
     assert refused.value.document == document
 
 
-def test_hashes_of_another_number_are_refused() -> None:
+def test_a_wrong_number_of_hashes_is_refused() -> None:
     batch = PartKeyBatch.of([1, 2], [(1, 1)], [b"", b""])
     with pytest.raises(MalformedBatch, match=r"2 part ids have hashes of shape \(1, 2\)"):
         batch.pack()

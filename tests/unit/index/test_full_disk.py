@@ -52,10 +52,10 @@ def test_a_full_disk_is_named_also_where_it_closed_the_writer_in_another_thread(
     error = _translate(thrown, FOLDER)
     assert isinstance(error, DiskFull)
     assert str(FOLDER) in error.message
-    assert error.transient, "a new process may work once there is room"
-    assert not isinstance(error, Retryable), "and this one may not go on: a part of a batch may be in the index"
+    assert error.transient, "a new process may succeed once there is room"
+    assert not isinstance(error, Retryable), "and this one must stop, because part of a batch may be in the index"
 
 
-def test_other_failures_stay_what_they_are() -> None:
+def test_other_errors_are_not_translated() -> None:
     assert isinstance(_translate(Thrown(CLOSED, "this IndexWriter is closed"), FOLDER), IndexClosed)
     assert isinstance(_translate(Thrown("java.io.IOException", "Input/output error"), FOLDER), LuceneFailed)

@@ -108,7 +108,7 @@ def test_only_a_merge_causes_a_refresh(counted: CountingIndex, clock: ManualCloc
     merging = IdleMerger(counted, clock, counted.has_disk_space)
     counted.current = False
     check(merging, clock)
-    assert counted.refreshes == 0, "others see to new keys, within their own bound"
+    assert counted.refreshes == 0, "the refreshing of new keys has its own bound"
     check(merging, clock, 3)
     assert counted.merges == [TARGET_SEGMENTS]
     assert counted.refreshes == 2, "it has not ended yet"
@@ -133,7 +133,7 @@ def test_without_disk_space_nothing_is_merged(counted: CountingIndex, clock: Man
 def test_a_real_index_has_few_segments_in_the_end_and_the_same_keys(index: PartKeyIndex, clock: ManualClock) -> None:
     # With one more than ten Lucene would merge by itself.
     for number in range(MERGE_ABOVE_SEGMENTS + 1):
-        add_keys(index, {10 * number + one: {"n": str(number), "one": str(one)} for one in range(10)})
+        add_keys(index, {10 * number + key: {"n": str(number), "one": str(key)} for key in range(10)})
     assert index.segments() == MERGE_ABOVE_SEGMENTS + 1
     index.delete(BitMap([3, 25]))
     index.refresh()
@@ -158,6 +158,6 @@ def test_a_real_index_has_few_segments_in_the_end_and_the_same_keys(index: PartK
 
 def test_an_index_may_be_closed_while_it_is_merged(index: PartKeyIndex) -> None:
     for number in range(MERGE_ABOVE_SEGMENTS + 2):
-        add_keys(index, {100 * number + one: {"n": str(number), "one": str(one)} for one in range(100)})
+        add_keys(index, {100 * number + key: {"n": str(number), "one": str(key)} for key in range(100)})
     index.merge(1)
     index.close()

@@ -32,7 +32,7 @@ def few_of(part_keys: list[bytes]) -> KeyList:
     return KeyList(ids, offsets, np.frombuffer(b"".join(part_keys), dtype=np.uint8))
 
 
-def told(counts: TermCounts) -> tuple[list[str], list[int], bool]:
+def contents(counts: TermCounts) -> tuple[list[str], list[int], bool]:
     return counts.terms, counts.counts.tolist(), counts.more
 
 
@@ -40,19 +40,21 @@ def told(counts: TermCounts) -> tuple[list[str], list[int], bool]:
 def test_names_and_values_are_those_of_lucene(
     folder: Path, labels: list[dict[str, str]], label: str, limit: int, number: int
 ) -> None:
-    keys = [encode_part_key(one) for one in labels]
+    keys = [encode_part_key(label_set) for label_set in labels]
     batch = PartKeyBatch.of(range(len(keys)), [(i, i) for i in range(len(keys))], keys)
     few = few_of(keys)
     with PartKeyIndex.open(folder / str(number)) as index:
         index.delete(index.search(everything()))
         index.add(batch)
         index.refresh()
-        assert told(names_in(few, limit=limit)) == told(index.label_names(everything(), limit=limit))
-        assert told(values_in(few, label, limit=limit)) == told(index.label_values(label, everything(), limit=limit))
+        assert contents(names_in(few, limit=limit)) == contents(index.label_names(everything(), limit=limit))
+        assert contents(values_in(few, label, limit=limit)) == contents(
+            index.label_values(label, everything(), limit=limit)
+        )
 
 
 @pytest.mark.parametrize("beside", [[], [encode_part_key({"a": "b"})]], ids=["alone", "beside another"])
-def test_a_key_that_is_cut_off_is_refused(beside: list[bytes]) -> None:
+def test_a_truncated_key_is_refused(beside: list[bytes]) -> None:
     whole = encode_part_key({"a": "bc", "é": "\U0001f600"})
     after_first = len(encode_part_key({"a": "bc"}))
     for cut in set(range(1, len(whole))) - {after_first}:
@@ -64,8 +66,8 @@ def test_a_key_that_is_cut_off_is_refused(beside: list[bytes]) -> None:
 
 
 @given(part_key=st.binary(max_size=12), name=st.sampled_from(["", "a", "\0"]))
-def test_no_bytes_lead_past_their_end(part_key: bytes, name: str) -> None:
-    # Words of a key that follows must not be read as if they were of this one.
+def test_no_bytes_cause_a_read_past_their_end(part_key: bytes, name: str) -> None:
+    # Words of the next key must not be read as part of this one.
     few = few_of([part_key + b"\1\0a\1\0b"])
     few = KeyList(few.part_ids, np.array([0, len(part_key)]), few.keys[: len(part_key)])
     with suppress(MalformedBatch):

@@ -23,8 +23,8 @@ BUDGET = RegexBudget(max_terms=1000, max_ms=60_000)
 NAMES, VALUES = ["a", "b", "é", "\U0001f600"], ["1", "2", "12", "ü", "\uffff"]
 # Each value of each label, alone and beside others; ids of three segments, of which some are deleted.
 KEYS = [
-    {name: VALUES[(place + at) % (at + 2)] for at, name in enumerate(NAMES) if place >> at & 1} | {"all": "x"}
-    for place in range(48)
+    {name: VALUES[(position + at) % (at + 2)] for at, name in enumerate(NAMES) if position >> at & 1} | {"all": "x"}
+    for position in range(48)
 ]
 DELETED = BitMap([3, 20, 21, 40])
 
@@ -69,8 +69,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PartKeyIndex]:
         yield index
 
 
-def values_of(one: Matcher) -> list[str]:
-    return [one.value] if one.op is MatchOp.EQUAL else one.value.split("|")
+def values_of(matcher: Matcher) -> list[str]:
+    return [matcher.value] if matcher.op is MatchOp.EQUAL else matcher.value.split("|")
 
 
 def rows(keys: KeyList | None) -> list[tuple[int, bytes]] | None:
@@ -87,13 +87,13 @@ def test_values_find_what_a_query_finds(full: PartKeyIndex, selectors: list[list
     assert packed is not None
     found = rows(full.part_keys_with_labels(packed, most))
     assert found == rows(by_query(full, selectors, most))
-    meant = [
-        place
-        for place, labels in enumerate(KEYS)
-        if place not in DELETED
-        and any(all(labels.get(one.label) in values_of(one) for one in matchers) for matchers in selectors)
+    expected = [
+        position
+        for position, labels in enumerate(KEYS)
+        if position not in DELETED
+        and any(all(labels.get(matcher.label) in values_of(matcher) for matcher in matchers) for matchers in selectors)
     ]
-    assert found == (None if len(meant) > most else [(place, encode_part_key(KEYS[place])) for place in meant])
+    assert found == (None if len(expected) > most else [(index, encode_part_key(KEYS[index])) for index in expected])
 
 
 @given(selectors=selectors_of(ANY, least=0))
@@ -102,15 +102,19 @@ def test_only_selectors_with_values_for_each_label_are_packed(
 ) -> None:
     packed = packed_selectors(selectors)
     matchers = list(itertools.chain.from_iterable(selectors))
-    if not selectors or not all(selectors) or any(one.is_negative or matches_no_value(one) for one in matchers):
+    if (
+        not selectors
+        or not all(selectors)
+        or any(matcher.is_negative or matches_no_value(matcher) for matcher in matchers)
+    ):
         assert packed is None
     if packed is not None:
         assert rows(full.part_keys_with_labels(packed, 50)) == rows(by_query(full, selectors, 50))
 
 
-def matches_no_value(one: Matcher) -> bool:
+def matches_no_value(matcher: Matcher) -> bool:
     """Whether a missing label matches, or nothing does."""
-    return one.value in {"", "1|", "|", "["} and (one.op is MatchOp.MATCH or not one.value)
+    return matcher.value in {"", "1|", "|", "["} and (matcher.op is MatchOp.MATCH or not matcher.value)
 
 
 def test_texts_that_no_key_can_have_and_long_lists_are_left_to_a_query(full: PartKeyIndex) -> None:
@@ -141,7 +145,7 @@ def test_a_malformed_pack_is_refused(full: PartKeyIndex) -> None:
 
 
 @given(packed=st.binary(max_size=40))
-def test_no_bytes_do_harm(full: PartKeyIndex, packed: bytes) -> None:
+def test_any_bytes_are_handled_safely(full: PartKeyIndex, packed: bytes) -> None:
     refused = None
     try:
         full.part_keys_with_labels(packed, 50)
@@ -158,7 +162,7 @@ def test_a_search_sees_the_last_refresh_and_no_closed_index(tmp_path: Path) -> N
         assert rows(index.part_keys_with_labels(packed, 1)) == []
         index.refresh()
         assert rows(index.part_keys_with_labels(packed, 1)) == [(99, encode_part_key({"all": "new"}))]
-        # As often as one likes: each search lets go of what it held.
+        # Any number of times: each search releases what it held.
         assert all(index.part_keys_with_labels(packed, 0) is None for _ in range(100))
     with pytest.raises(IndexClosed):
         index.part_keys_with_labels(packed, 1)

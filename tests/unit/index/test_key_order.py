@@ -10,7 +10,7 @@ from strandline.index.key_bytes import KeyBytes, in_label_order, label_order, ta
 
 pytestmark = pytest.mark.unit
 
-# Texts that share long beginnings, end inside of eight bytes, and hold the zero byte, which pads nothing here.
+# Texts that have long common prefixes, end within eight bytes, or contain the zero byte, which is not padding.
 TEXTS = st.builds(
     lambda shared, rest: shared + rest,
     st.sampled_from(["", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghabcdefgh"]),
@@ -32,11 +32,11 @@ def by_labels(labels: dict[str, str]) -> list[tuple[bytes, bytes]]:
 @given(st.lists(LABELS, max_size=40))
 @example([{"a": "x", "b": "y"}, {"a": "x"}, {}, {"a": "x\0"}, {"a": "x"}])
 @example([{"a": "abcdefgh" * 3 + end} for end in ("", "\0", "a", "b", "\0\0", "abcdefgh")])
-def test_keys_stand_as_their_labels_compare(some: list[dict[str, str]]) -> None:
+def test_keys_are_in_the_order_of_their_labels(some: list[dict[str, str]]) -> None:
     keys = key_bytes([encode_part_key(labels) for labels in some])
     order = label_order(keys).tolist()
     assert sorted(order) == list(range(len(some)))
-    assert [by_labels(some[place]) for place in order] == sorted(map(by_labels, some))
+    assert [by_labels(some[index]) for index in order] == sorted(map(by_labels, some))
 
 
 def test_many_keys_with_a_long_common_beginning_are_sorted() -> None:
@@ -47,9 +47,9 @@ def test_many_keys_with_a_long_common_beginning_are_sorted() -> None:
     assert numbers[label_order(keys)].tolist() == list(range(5_000))
 
 
-def test_keys_are_taken_in_the_order_of_their_places() -> None:
+def test_keys_are_taken_in_the_order_of_their_positions() -> None:
     keys = take_keys(key_bytes([b"a", b"", b"ccc", b"dd"]), np.array([3, 1, 0, 3]))
-    assert [keys.key(place) for place in range(len(keys))] == [b"dd", b"", b"a", b"dd"]
+    assert [keys.key(position) for position in range(len(keys))] == [b"dd", b"", b"a", b"dd"]
     assert len(take_keys(keys, np.empty(0, dtype=np.int64))) == 0
 
 
@@ -58,5 +58,5 @@ def test_keys_in_order_have_no_bytes_but_their_own(some: list[dict[str, str]], f
     keys = key_bytes([encode_part_key(labels) for labels in some])
     part = KeyBytes(keys.offsets[first : max(first, behind) + 1], keys.data) if first <= len(some) else keys
     ordered = in_label_order(part)
-    assert sorted(part.key(place) for place in range(len(part))) == sorted(map(ordered.key, range(len(ordered))))
+    assert sorted(part.key(position) for position in range(len(part))) == sorted(map(ordered.key, range(len(ordered))))
     assert (ordered.offsets[0], ordered.offsets[-1]) == (0, len(ordered.data))

@@ -13,7 +13,7 @@ def columns(keys: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([low for low, _ in keys], dtype=np.uint64), np.array([high for _, high in keys], dtype=np.uint64)
 
 
-# Few low words, so that keys share runs of slots, also around the end of the table; few high words tell them apart.
+# Few low words, so that keys share runs of slots, also around the end of the table; few high words distinguish them.
 KEYS = st.lists(
     st.tuples(st.sampled_from([0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1]), st.integers(0, 6)), min_size=1, max_size=12
 )
@@ -46,9 +46,9 @@ class TableBesideADict(RuleBasedStateMachine):
 
     @rule(keys=KEYS)
     def remove(self, keys: list[tuple[int, int]]) -> None:
-        there = {key for key in keys if key in self.model}
-        assert self.table.remove(*columns(keys)) == len(there)
-        for key in there:
+        present = {key for key in keys if key in self.model}
+        assert self.table.remove(*columns(keys)) == len(present)
+        for key in present:
             del self.model[key]
 
     @rule(keys=KEYS)
@@ -64,9 +64,9 @@ class TableBesideADict(RuleBasedStateMachine):
     @invariant()
     def every_key_is_found_and_no_other(self) -> None:
         assert len(self.table) == len(self.model)
-        asked = [(low, high) for low in (0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1) for high in range(7)]
-        found = self.table.find(*columns(asked)).tolist()
-        assert found == [self.model.get(key, MISSING) for key in asked]
+        sought = [(low, high) for low in (0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1) for high in range(7)]
+        found = self.table.find(*columns(sought)).tolist()
+        assert found == [self.model.get(key, MISSING) for key in sought]
         low, high, rows = self.table.dump()
         assert dict(zip(zip(low.tolist(), high.tolist(), strict=True), rows.tolist(), strict=True)) == self.model
 
@@ -75,8 +75,8 @@ TestTableBesideADict = TableBesideADict.TestCase
 
 
 def random_keys(count: int) -> tuple[np.ndarray, np.ndarray]:
-    chance = np.random.default_rng(7)
-    return chance.integers(0, 2**64, count, dtype=np.uint64), chance.integers(0, 2**64, count, dtype=np.uint64)
+    rng = np.random.default_rng(7)
+    return rng.integers(0, 2**64, count, dtype=np.uint64), rng.integers(0, 2**64, count, dtype=np.uint64)
 
 
 def test_growth_keeps_every_key() -> None:
@@ -116,15 +116,15 @@ def test_reserved_room_is_used_without_growing() -> None:
 
 
 def test_keys_in_the_order_of_their_rows_are_found_as_any_others() -> None:
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     low, high = random_keys(2_000)
     columns = PartColumns(PartRows.new_keys(np.arange(2_000, dtype=np.uint32), low, high, low))
     table = KeyTable()
     table.insert(low, high, np.arange(2_000, dtype=np.uint32))
-    gone = chance.choice(2_000, 300, replace=False)
+    gone = rng.choice(2_000, 300, replace=False)
     table.remove(low[gone], high[gone])
     columns.remove(np.sort(gone))
-    for order in (np.arange(2_000), np.arange(2_000)[::-1], chance.integers(0, 2_000, 5_000)):
+    for order in (np.arange(2_000), np.arange(2_000)[::-1], rng.integers(0, 2_000, 5_000)):
         keys = low[order], high[order]
         found = table.assign(*keys, next_row=0, max_keys=0, columns=columns.rows).rows
         assert np.array_equal(found, table.find(*keys))

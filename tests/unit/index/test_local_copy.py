@@ -27,7 +27,7 @@ def test_a_copy_restores_the_index_as_of_its_cut(shard: Shard) -> None:
     assert shard.index.columns.rows.end.tolist() == [FIRST * HOUR, LIVE, FIRST * HOUR, LIVE]
 
 
-def test_a_copy_with_later_buckets_gives_the_same_as_without_a_crash(shard: Shard) -> None:
+def test_a_copy_with_later_buckets_restores_the_same_index_as_without_a_crash(shard: Shard) -> None:
     shard.take("a", "b")
     frozen, snapshot = shard.cut()
     shard.take("b", "c", late=1)
@@ -45,7 +45,7 @@ def test_a_copy_with_later_buckets_gives_the_same_as_without_a_crash(shard: Shar
     assert shard.state() == without_a_crash
 
 
-def test_a_copy_without_a_key_is_a_copy(shard: Shard) -> None:
+def test_a_copy_without_keys_is_valid(shard: Shard) -> None:
     shard.pass_an_hour()
     shard.reopen()
     assert shard.documents() == {}
@@ -66,7 +66,7 @@ def test_a_snapshot_survives_as_bytes(shard: Shard) -> None:
     assert read.active == {FIRST: BitMap([0, 1]), FIRST + 1: BitMap([2])}
 
 
-def test_bytes_of_another_version_are_no_snapshot(shard: Shard) -> None:
+def test_a_snapshot_of_another_version_is_refused(shard: Shard) -> None:
     data = bytearray(encode_snapshot(shard.cut()[1]))
     data[7] += 1
     with pytest.raises(UnknownSnapshot, match="the snapshot begins with"):
@@ -97,7 +97,7 @@ def test_a_snapshot_is_not_saved_under_another_bucket(shard: Shard) -> None:
         save_copy(shard.folder, shard.lucene, snapshot, identity(1))
 
 
-def test_keys_born_after_the_cut_are_gone_and_the_replay_gives_their_ids_again(shard: Shard) -> None:
+def test_keys_from_after_the_cut_are_dropped_and_the_replay_assigns_their_ids_again(shard: Shard) -> None:
     shard.take("a", "b")
     frozen, snapshot = shard.cut()
     shard.take("young", "younger")
@@ -107,7 +107,7 @@ def test_keys_born_after_the_cut_are_gone_and_the_replay_gives_their_ids_again(s
     shard.reopen()
     assert shard.documents() == {0: "a", 1: "b"}
     assert len(shard.index.table) == 2
-    # A replay that Spark has put into another order.
+    # A replay on Spark has another order.
     shard.take("younger", "a", "young")
     assert shard.documents() == {0: "a", 1: "b", 2: "younger", 3: "young"}
 
@@ -152,14 +152,14 @@ def test_a_purged_key_does_not_come_back_with_its_document(shard: Shard) -> None
     shard.pass_an_hour()
     _, snapshot = shard.cut()
     assert shard.index.columns.rows.present().tolist() == [False, True]
-    shard.save(snapshot)  # Its document is still there: nobody has said that the bucket is stored.
+    shard.save(snapshot)  # Its document is still there: the bucket has not been reported as stored.
     assert shard.documents() == {0: "gone", 1: "a"}
     shard.reopen(FIRST + 1)
     assert shard.documents() == {1: "a"}
     assert len(shard.index.table) == 1
 
 
-def test_a_purged_key_that_came_back_has_one_id_and_one_document(shard: Shard) -> None:
+def test_a_purged_key_that_returned_has_one_id_and_one_document(shard: Shard) -> None:
     shard.take("gone", late=3)
     shard.take("a")
     shard.pass_an_hour()
@@ -199,7 +199,7 @@ def test_a_copy_with_a_key_that_has_no_document_is_refused(shard: Shard) -> None
     assert refused(shard.folder) == "1 of its 2 keys have no document"
 
 
-def test_a_retention_made_shorter_purges_and_one_made_longer_wants_the_store(shard: Shard) -> None:
+def test_a_shorter_retention_purges_and_a_longer_one_requires_the_store(shard: Shard) -> None:
     shard.take("old", late=2)
     shard.take("a")
     shard.pass_an_hour()

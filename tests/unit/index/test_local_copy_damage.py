@@ -28,7 +28,7 @@ def made_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     start_vm()
     shard = Shard(tmp_path_factory.mktemp("made") / "copy")
     shard.take("purged", late=3)
-    shard.take(*"bcdefghi")  # So many that Lucene does not write the segment anew for one that is deleted.
+    shard.take(*"bcdefghi")  # Enough that Lucene does not rewrite the segment when one is deleted.
     shard.pass_an_hour()
     shard.take("j")
     shard.pass_an_hour()
@@ -47,12 +47,12 @@ def test_a_changed_byte_in_any_file_is_found(closed_copy: Path) -> None:
     files = files_of(closed_copy)
     for path in files:
         content = path.read_bytes()
-        places = {*range(0, len(content), max(1, len(content) // 8)), len(content) - 1, len(content) - 12}
-        for place, change in zip(sorted(places), cycle((0x01, 0xFF))):
+        offsets = {*range(0, len(content), max(1, len(content) // 8)), len(content) - 1, len(content) - 12}
+        for offset, change in zip(sorted(offsets), cycle((0x01, 0xFF))):
             damaged = bytearray(content)
-            damaged[place] ^= change
+            damaged[offset] ^= change
             path.write_bytes(damaged)
-            assert refused(closed_copy, identity(FIRST + 1)), (path, place)
+            assert refused(closed_copy, identity(FIRST + 1)), (path, offset)
         path.write_bytes(content)
     assert files_of(closed_copy) == files
     assert opened(closed_copy, identity(FIRST + 1)) == KEPT
@@ -80,12 +80,12 @@ def test_a_file_that_is_missing_or_of_another_length_is_found(
     assert opened(closed_copy, identity(FIRST + 1)) == KEPT
 
 
-def test_a_file_of_an_older_copy_in_the_place_of_its_own_is_found(shard: Shard, tmp_path: Path) -> None:
+def test_a_file_replaced_with_that_of_an_older_copy_is_found(shard: Shard, tmp_path: Path) -> None:
     other = Shard(tmp_path / "other")
-    for one in (shard, other):
-        one.take("a")
-        one.pass_an_hour()
-        one.lucene.close()
+    for changed in (shard, other):
+        changed.take("a")
+        changed.pass_an_hour()
+        changed.lucene.close()
     for path in files_of(lucene_folder(shard.folder)):
         content = path.read_bytes()
         path.write_bytes((lucene_folder(other.folder) / path.name).read_bytes())
@@ -147,7 +147,7 @@ def test_a_copy_that_another_process_has_open_is_neither_opened_nor_discarded(cl
     assert opened(closed_copy, identity(FIRST + 1)) == KEPT
 
 
-def test_a_discarded_copy_is_gone_and_another_can_be_built_in_its_place(shard: Shard) -> None:
+def test_a_discarded_copy_is_deleted_and_another_can_be_built_in_its_place(shard: Shard) -> None:
     shard.take("a")
     shard.pass_an_hour()
     shard.lucene.close()
@@ -226,7 +226,7 @@ def test_a_crash_inside_of_lucenes_own_commit_leaves_one_of_the_two(
     shard.take("b")
     shard.pass_an_hour()
     shard.lucene.close()
-    # Lucene writes its new files, then the list of them under a name that does not count, and renames that.
+    # Lucene writes its new files, then their list under a temporary name, and renames the list.
     for path in files_of(shard.folder):
         target = before / path.relative_to(shard.folder)
         if not target.exists():

@@ -1,4 +1,4 @@
-"""The socket of a server of lookups: who may ask, when there are answers, and what ends a connection."""
+"""The socket of the lookup server: who may connect, when it answers, and what ends a connection."""
 
 import fcntl
 import socket
@@ -31,12 +31,12 @@ ANSWER = Found(["14"], [1])
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "look"
+    return tmp_path / "lookups"
 
 
 @pytest.fixture
 def filled(index: PartKeyIndex) -> PartKeyIndex:
-    add_keys(index, {one: {"n": str(one), "twice": str(2 * one)} for one in range(KEYS)})
+    add_keys(index, {part_id: {"n": str(part_id), "twice": str(2 * part_id)} for part_id in range(KEYS)})
     return index
 
 
@@ -47,7 +47,7 @@ def columns() -> PartColumns:
 
 @pytest.fixture
 def server(path: Path, filled: PartKeyIndex, columns: PartColumns) -> Iterator[LookupServer]:
-    """One that is open."""
+    """An open server."""
     opened = LookupServer(path)
     opened.open(filled, columns)
     yield opened
@@ -55,95 +55,95 @@ def server(path: Path, filled: PartKeyIndex, columns: PartColumns) -> Iterator[L
 
 
 @pytest.fixture
-def asker(server: LookupServer) -> Iterator[socket.socket]:
+def client(server: LookupServer) -> Iterator[socket.socket]:
     with connected(server._path) as connection:
         yield connection
 
 
 def await_read(connection: socket.socket) -> None:
-    """Until the other side has taken all that was sent."""
+    """Wait until the server has read everything that was sent."""
     while struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4))) != (0,):
         pass
 
 
-def assert_hung_up(connection: socket.socket) -> None:
+def assert_disconnected(connection: socket.socket) -> None:
     with pytest.raises(ConnectionError):
         answer_to(connection, b"")
 
 
 def test_a_shut_server_declines_and_an_opened_one_answers(
-    server: LookupServer, filled: PartKeyIndex, columns: PartColumns, asker: socket.socket
+    server: LookupServer, filled: PartKeyIndex, columns: PartColumns, client: socket.socket
 ) -> None:
-    assert answer_to(asker, LOOKUP) == ANSWER
+    assert answer_to(client, LOOKUP) == ANSWER
     for _ in range(3):
         server.shut()
         server.shut()
-        assert answer_to(asker, LOOKUP) is None
+        assert answer_to(client, LOOKUP) is None
         server.open(filled, columns)
-        assert answer_to(asker, LOOKUP) == ANSWER
+        assert answer_to(client, LOOKUP) == ANSWER
 
 
-def test_another_index_that_is_opened_is_the_one_that_answers(
-    server: LookupServer, columns: PartColumns, asker: socket.socket, tmp_path: Path
+def test_a_newly_opened_index_answers_in_place_of_the_previous_one(
+    server: LookupServer, columns: PartColumns, client: socket.socket, tmp_path: Path
 ) -> None:
     with PartKeyIndex.open(tmp_path / "other") as other:
         add_keys(other, {3: {"n": "7", "twice": "fourteen"}})
         server.open(other, columns)
-        assert answer_to(asker, LOOKUP) == Found(["fourteen"], [1])
+        assert answer_to(client, LOOKUP) == Found(["fourteen"], [1])
 
 
-def test_keys_are_answered_that_came_by_a_later_refresh(
-    server: LookupServer, filled: PartKeyIndex, columns: PartColumns, asker: socket.socket
+def test_keys_of_a_later_refresh_are_answered(
+    server: LookupServer, filled: PartKeyIndex, columns: PartColumns, client: socket.socket
 ) -> None:
     lookup = PackedLookup(SERIES, [[("n", "new")]]).frame()
     columns.append(key_rows({KEYS: (0, LIVE)}))
     server.open(filled, columns)
-    assert answer_to(asker, lookup) == Found([])
+    assert answer_to(client, lookup) == Found([])
     add_keys(filled, {KEYS: {"n": "new"}})
-    assert answer_to(asker, lookup) == Found([{"n": "new"}])
+    assert answer_to(client, lookup) == Found([{"n": "new"}])
 
 
 @pytest.mark.usefixtures("server")
-def test_an_index_that_was_closed_is_declined(filled: PartKeyIndex, asker: socket.socket) -> None:
-    assert answer_to(asker, LOOKUP) == ANSWER
+def test_an_index_that_was_closed_is_declined(filled: PartKeyIndex, client: socket.socket) -> None:
+    assert answer_to(client, LOOKUP) == ANSWER
     filled.close()
     for _ in range(3):
-        assert answer_to(asker, LOOKUP) is None
+        assert answer_to(client, LOOKUP) is None
 
 
 @pytest.mark.usefixtures("server")
-def test_only_the_same_user_gets_at_the_socket(path: Path) -> None:
+def test_only_the_same_user_can_access_the_socket(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_ISSOCK(path.stat().st_mode)
 
 
-def test_a_question_that_comes_in_two_pieces_is_waited_for(asker: socket.socket) -> None:
+def test_a_lookup_that_arrives_in_two_pieces_is_answered(client: socket.socket) -> None:
     for cut in range(1, len(LOOKUP)):
-        asker.sendall(LOOKUP[:cut])
-        await_read(asker)
-        assert answer_to(asker, LOOKUP[cut:]) == ANSWER
+        client.sendall(LOOKUP[:cut])
+        await_read(client)
+        assert answer_to(client, LOOKUP[cut:]) == ANSWER
 
 
-def test_a_question_that_comes_byte_by_byte_is_waited_for(asker: socket.socket) -> None:
-    for one in LOOKUP[:-1]:
-        asker.sendall(bytes([one]))
-        await_read(asker)
-    assert answer_to(asker, LOOKUP[-1:]) == ANSWER
+def test_a_lookup_that_arrives_byte_by_byte_is_answered(client: socket.socket) -> None:
+    for byte in LOOKUP[:-1]:
+        client.sendall(bytes([byte]))
+        await_read(client)
+    assert answer_to(client, LOOKUP[-1:]) == ANSWER
 
 
 def by_value(value: str) -> bytes:
     return PackedLookup(SERIES, [[("n", value)]]).frame()
 
 
-def test_a_question_may_be_as_long_as_a_frame_and_no_longer(path: Path, asker: socket.socket) -> None:
-    # The frame itself is padded, and what it says of its length is longer for a longer one.
+def test_a_lookup_may_be_as_long_as_a_frame_and_no_longer(path: Path, client: socket.socket) -> None:
+    # The frame itself is padded, and its length field is longer for a longer frame.
     room = max(size for size in range(LONGEST - 500, LONGEST) if len(by_value("v" * size)) <= LONGEST)
     longest = by_value("v" * room)
     assert len(longest) == LONGEST
-    assert answer_to(asker, longest) == Found([])
+    assert answer_to(client, longest) == Found([])
     with connected(path) as other, pytest.raises(ConnectionError):
         answer_to(other, by_value("v" * (room + 1)))
-    assert answer_to(asker, LOOKUP) == ANSWER
+    assert answer_to(client, LOOKUP) == ANSWER
 
 
 @pytest.mark.parametrize(
@@ -162,55 +162,55 @@ def test_a_question_may_be_as_long_as_a_frame_and_no_longer(path: Path, asker: s
         pytest.param(LOOKUP + LOOKUP, id="two at once"),
     ],
 )
-def test_what_is_no_question_ends_its_connection_and_no_other(path: Path, asker: socket.socket, frame: bytes) -> None:
+def test_an_invalid_lookup_ends_its_connection_and_no_other(path: Path, client: socket.socket, frame: bytes) -> None:
     with connected(path) as wrong:
         assert answer_to(wrong, LOOKUP) == ANSWER
         with pytest.raises(ConnectionError):
             answer_to(wrong, frame)
-    assert answer_to(asker, LOOKUP) == ANSWER
+    assert answer_to(client, LOOKUP) == ANSWER
     with connected(path) as other:
         assert answer_to(other, LOOKUP) == ANSWER
 
 
 @pytest.mark.parametrize("header", [b"", b"{}      ", b" " * 800, bytes(8), b"\xff" * 64])
-def test_nothing_is_read_of_a_header(asker: socket.socket, header: bytes) -> None:
+def test_the_header_of_a_frame_is_ignored(client: socket.socket, header: bytes) -> None:
     _, length, size = PREFIX.unpack_from(LOOKUP)
     body = LOOKUP[PREFIX.size + length :]
-    assert answer_to(asker, PREFIX.pack(MAGIC, len(header), size) + header + body) == ANSWER
+    assert answer_to(client, PREFIX.pack(MAGIC, len(header), size) + header + body) == ANSWER
 
 
-def test_a_look_up_that_ends_before_its_selectors_is_declined(asker: socket.socket) -> None:
-    assert answer_to(asker, framed(HEAD.pack(0, 1, 0, 10, 0))) is None
-    assert answer_to(asker, LOOKUP) == ANSWER
+def test_a_lookup_that_ends_before_its_selectors_is_declined(client: socket.socket) -> None:
+    assert answer_to(client, framed(HEAD.pack(0, 1, 0, 10, 0))) is None
+    assert answer_to(client, LOOKUP) == ANSWER
 
 
-def test_whoever_leaves_in_the_middle_of_a_question_harms_nobody(path: Path, asker: socket.socket) -> None:
+def test_a_client_that_disconnects_within_a_lookup_does_not_affect_others(path: Path, client: socket.socket) -> None:
     for end in range(len(LOOKUP)):
         with connected(path) as leaving:
             leaving.sendall(LOOKUP[:end])
             await_read(leaving)
-    assert answer_to(asker, LOOKUP) == ANSWER
+    assert answer_to(client, LOOKUP) == ANSWER
 
 
-def test_whoever_asks_on_without_taking_answers_is_hung_up_on(path: Path, asker: socket.socket) -> None:
-    def asks_on(taking_nothing: socket.socket) -> None:
+def test_a_client_that_sends_lookups_without_reading_answers_is_disconnected(path: Path, client: socket.socket) -> None:
+    def sends_lookups(reads_no_answers: socket.socket) -> None:
         while True:
-            taking_nothing.sendall(LOOKUP)
-            await_read(taking_nothing)
+            reads_no_answers.sendall(LOOKUP)
+            await_read(reads_no_answers)
 
-    with connected(path) as taking_nothing, pytest.raises(ConnectionError):
-        asks_on(taking_nothing)
-    assert answer_to(asker, LOOKUP) == ANSWER
+    with connected(path) as reads_no_answers, pytest.raises(ConnectionError):
+        sends_lookups(reads_no_answers)
+    assert answer_to(client, LOOKUP) == ANSWER
 
 
-def test_a_connection_that_has_ended_leaves_no_file_open(path: Path, asker: socket.socket) -> None:
-    assert answer_to(asker, LOOKUP) == ANSWER
+def test_a_connection_that_has_ended_leaves_no_file_open(path: Path, client: socket.socket) -> None:
+    assert answer_to(client, LOOKUP) == ANSWER
     before = open_files()
     for _ in range(20):
         with connected(path) as leaving:
             assert answer_to(leaving, LOOKUP) == ANSWER
             assert open_files() > before
-        # It takes the server a moment to see that.
+        # It takes the server a moment to notice.
         while open_files() > before:
             pass
 
@@ -219,33 +219,33 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_connections_do_not_wait_for_each_other(path: Path, asker: socket.socket) -> None:
+def test_connections_do_not_wait_for_each_other(path: Path, client: socket.socket) -> None:
     with connected(path) as other:
-        asker.sendall(LOOKUP[:20])
+        client.sendall(LOOKUP[:20])
         other.sendall(LOOKUP[:30])
-        await_read(asker)
+        await_read(client)
         await_read(other)
         with connected(path) as third:
             assert answer_to(third, LOOKUP) == ANSWER
         assert answer_to(other, LOOKUP[30:]) == ANSWER
-        assert answer_to(asker, LOOKUP[20:]) == ANSWER
+        assert answer_to(client, LOOKUP[20:]) == ANSWER
 
 
 @pytest.mark.usefixtures("server")
-def test_each_of_many_that_ask_at_once_gets_its_own_answers(path: Path) -> None:
-    def ask(first: int) -> None:
+def test_each_of_many_concurrent_clients_gets_its_own_answers(path: Path) -> None:
+    def send_lookups(first: int) -> None:
         with connected(path) as connection:
-            for turn in range(first, first + 300):
-                n = turn % KEYS
+            for number in range(first, first + 300):
+                n = number % KEYS
                 lookup = PackedLookup(LABEL_VALUES, [[("n", str(n))]], "twice")
                 assert answer_to(connection, lookup.frame()) == Found([str(2 * n)], [1])
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(ask, range(8)))
+        list(pool.map(send_lookups, range(8)))
 
 
 @pytest.mark.usefixtures("server")
-def test_one_connection_more_than_may_be_is_closed_until_another_one_leaves(path: Path) -> None:
+def test_a_connection_above_the_limit_is_closed_until_another_one_ends(path: Path) -> None:
     with ExitStack() as stack:
         all_of_them = []
         for _ in range(MOST_CONNECTIONS):
@@ -253,10 +253,10 @@ def test_one_connection_more_than_may_be_is_closed_until_another_one_leaves(path
             assert answer_to(all_of_them[-1], LOOKUP) == ANSWER
         for _ in range(3):
             with connected(path) as one_more:
-                assert_hung_up(one_more)
-        assert [answer_to(one, LOOKUP) for one in all_of_them] == [ANSWER] * MOST_CONNECTIONS
+                assert_disconnected(one_more)
+        assert [answer_to(connection, LOOKUP) for connection in all_of_them] == [ANSWER] * MOST_CONNECTIONS
         all_of_them[7].close()
-        # It takes the server a moment to see that.
+        # It takes the server a moment to notice.
         while not is_answered(path):
             pass
         assert answer_to(all_of_them[8], LOOKUP) == ANSWER
@@ -271,16 +271,16 @@ def is_answered(path: Path) -> bool:
 
 
 def test_closing_removes_the_socket_and_ends_connections(
-    server: LookupServer, path: Path, asker: socket.socket
+    server: LookupServer, path: Path, client: socket.socket
 ) -> None:
     with connected(path) as waiting:
-        assert answer_to(asker, LOOKUP) == answer_to(waiting, LOOKUP) == ANSWER
+        assert answer_to(client, LOOKUP) == answer_to(waiting, LOOKUP) == ANSWER
         waiting.sendall(LOOKUP[:20])
         await_read(waiting)
         server.close()
         assert not path.exists()
-        assert_hung_up(waiting)
-        assert_hung_up(asker)
+        assert_disconnected(waiting)
+        assert_disconnected(client)
     server.close()
     server.shut()
 
@@ -315,7 +315,7 @@ def test_a_server_may_follow_another_one_at_its_path(path: Path, filled: PartKey
 def test_a_path_that_can_not_have_a_socket_is_reported(
     filled: PartKeyIndex, columns: PartColumns, tmp_path: Path
 ) -> None:
-    for path in (tmp_path / "missing" / "look", tmp_path / ("l" * 120)):
+    for path in (tmp_path / "missing" / "lookups", tmp_path / ("l" * 120)):
         server = LookupServer(path)
         with pytest.raises(StrandlineError):
             server.open(filled, columns)
@@ -323,8 +323,8 @@ def test_a_path_that_can_not_have_a_socket_is_reported(
         server.close()
 
 
-def test_names_of_labels_and_series_are_answered_as_well(asker: socket.socket) -> None:
+def test_names_of_labels_and_series_are_answered_as_well(client: socket.socket) -> None:
     selectors = [[("n", "7")], [("twice", "4")]]
-    assert answer_to(asker, PackedLookup(LABEL_NAMES, selectors).frame()) == Found(["n", "twice"], [2, 2])
+    assert answer_to(client, PackedLookup(LABEL_NAMES, selectors).frame()) == Found(["n", "twice"], [2, 2])
     both = Found([{"n": "2", "twice": "4"}, {"n": "7", "twice": "14"}])
-    assert answer_to(asker, PackedLookup(SERIES, selectors).frame()) == both
+    assert answer_to(client, PackedLookup(SERIES, selectors).frame()) == both

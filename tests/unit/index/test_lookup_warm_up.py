@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unit
 
 KEYS = 1000
 """The smallest number of keys with a warm-up."""
-LABELS = [{"n": str(one), "tenth": str(one % 100), "é": f"{one // 4}\n"} for one in range(KEYS)]
+LABELS = [{"n": str(part_id), "tenth": str(part_id % 100), "é": f"{part_id // 4}\n"} for part_id in range(KEYS)]
 # The labels of a selector: the one that distinguishes the key from all others, or all of the key.
 RAREST, ALL = ("n",), ("n", "tenth", "é")
 DECLINED = encode_joined(Message("declined", {}))
@@ -48,7 +48,7 @@ class WarmUpServer:
     index: PartKeyIndex
     columns: PartColumns
     listener: socket.socket
-    asker: socket.socket
+    client: socket.socket
 
     def begin(self) -> socket.socket:
         """Start the warm-up, and return its connection."""
@@ -61,29 +61,29 @@ class WarmUpServer:
 
 @pytest.fixture
 def warming(tmp_path: Path, index: PartKeyIndex) -> Iterator[WarmUpServer]:
-    path = tmp_path / "look"
+    path = tmp_path / "lookups"
     server = LookupServer(path)
     columns = live_columns(range(KEYS))
     add_keys(index, dict(enumerate(LABELS[:-1])))
     # With one key fewer there is no warm-up.
     server.open(index, columns)
-    with connected(path) as asker, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with connected(path) as client, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         path.unlink()
         listener.bind(str(path))
         listener.listen()
         listener.settimeout(_WAIT_S)
-        assert answer_to(asker, series_of(3)) == series_answer(3)
+        assert answer_to(client, series_of(3)) == series_answer(3)
         server.shut()
-        yield WarmUpServer(server, index, columns, listener, asker)
+        yield WarmUpServer(server, index, columns, listener, client)
     server.close()
 
 
-def series_of(one: int) -> bytes:
-    return PackedLookup(SERIES, [[("n", str(one))]]).frame()
+def series_of(part_id: int) -> bytes:
+    return PackedLookup(SERIES, [[("n", str(part_id))]]).frame()
 
 
-def series_answer(one: int) -> Found:
-    return Found([LABELS[one]])
+def series_answer(part_id: int) -> Found:
+    return Found([LABELS[part_id]])
 
 
 def lookups(warm_up: socket.socket) -> Iterator[PackedLookup]:
@@ -98,7 +98,7 @@ def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: W
         for lookup in lookups(warm_up):
             assert lookup.within == ALWAYS
             (selector,) = lookup.selectors
-            answer = answer_frame(warming.asker, lookup.frame())
+            answer = answer_frame(warming.client, lookup.frame())
             found = read_answer(answer)
             assert found is not None
             assert found.results
@@ -106,45 +106,45 @@ def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: W
             seen.append((lookup.kind, tuple(name for name, _ in selector)))
             warm_up.sendall(answer)
     # The kinds alternate, both by one label and by all.
-    assert all({kind for kind, _ in seen[turn : turn + 3]} == set(KINDS) for turn in range(len(seen) - 2))
+    assert all({kind for kind, _ in seen[number : number + 3]} == set(KINDS) for number in range(len(seen) - 2))
     assert set(seen) == set(product(KINDS, (RAREST, ALL)))
 
 
 def test_answers_are_correct_during_and_after_the_warm_up(warming: WarmUpServer) -> None:
     with warming.begin() as warm_up:
-        for turn, _ in zip(range(300), lookups(warm_up), strict=False):
-            assert answer_to(warming.asker, series_of(turn)) == series_answer(turn)
+        for number, _ in zip(range(300), lookups(warm_up), strict=False):
+            assert answer_to(warming.client, series_of(number)) == series_answer(number)
             warm_up.sendall(DECLINED)
     names = PackedLookup(LABEL_NAMES, [[("é", "7\n")]]).frame()
-    assert answer_to(warming.asker, names) == Found(sorted(LABELS[0]), [4] * 3)
-    for one in range(KEYS):
-        assert answer_to(warming.asker, series_of(one)) == series_answer(one)
+    assert answer_to(warming.client, names) == Found(sorted(LABELS[0]), [4] * 3)
+    for part_id in range(KEYS):
+        assert answer_to(warming.client, series_of(part_id)) == series_answer(part_id)
 
 
 def test_the_warm_up_ends_when_the_server_is_shut_and_does_not_start_again(warming: WarmUpServer) -> None:
     with warming.begin() as warm_up:
-        asking = lookups(warm_up)
-        for _, _ in zip(range(30), asking, strict=False):
+        remaining = lookups(warm_up)
+        for _, _ in zip(range(30), remaining, strict=False):
             warm_up.sendall(DECLINED)
-        next(asking)
+        next(remaining)
         warming.server.shut()
         warm_up.sendall(DECLINED)
-        assert list(asking) == []
+        assert list(remaining) == []
     warming.server.open(warming.index, warming.columns)
-    with connected(Path(warming.listener.getsockname())) as mine:
+    with connected(Path(warming.listener.getsockname())) as accepted:
         other, _ = warming.listener.accept()
-        mine.sendall(b"mine")
+        accepted.sendall(b"mine")
         assert other.recv(4) == b"mine"
         other.close()
-    assert answer_to(warming.asker, series_of(5)) == series_answer(5)
+    assert answer_to(warming.client, series_of(5)) == series_answer(5)
 
 
 def test_answers_are_correct_with_a_warm_up_at_the_servers_own_socket(tmp_path: Path, index: PartKeyIndex) -> None:
     add_keys(index, dict(enumerate(LABELS)))
-    server = LookupServer(tmp_path / "look")
+    server = LookupServer(tmp_path / "lookups")
     server.open(index, live_columns(range(KEYS)))
-    with connected(tmp_path / "look") as asker:
-        for one in range(KEYS):
-            values = PackedLookup(LABEL_VALUES, [[("n", str(one))]], "é").frame()
-            assert answer_to(asker, values) == Found([LABELS[one]["é"]], [1])
+    with connected(tmp_path / "lookups") as client:
+        for part_id in range(KEYS):
+            values = PackedLookup(LABEL_VALUES, [[("n", str(part_id))]], "é").frame()
+            assert answer_to(client, values) == Found([LABELS[part_id]["é"]], [1])
     server.close()

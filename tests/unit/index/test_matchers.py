@@ -268,7 +268,7 @@ def test_more_matchers_than_lucene_takes_are_refused(index: PartKeyIndex) -> Non
         to_query([*seven, Matcher("c", MatchOp.NOT_MATCH, longer)], AMPLE)
 
 
-def test_a_matcher_reads_as_promql_writes_it() -> None:
+def test_a_matcher_is_printed_as_in_promql() -> None:
     assert str(Matcher("job", MatchOp.MATCH, 'a"b\\n')) == 'job=~"a\\"b\\\\n"'
     assert str(Matcher("a.b", MatchOp.NOT_EQUAL, "é")) == '"a.b"!="é"'
     assert len(str(Matcher("a", MatchOp.EQUAL, "x" * 10_000))) < 250

@@ -29,9 +29,9 @@ def test_a_new_keys_part_key_has_the_series_labels_and_hashes_as_the_record_did(
     rows = np.arange(len(series))[::-1].copy()
     batch = new_key_batch(columns, rows, part_ids[rows])
     assert batch.part_ids.tolist() == part_ids[rows].tolist()
-    for place, row in enumerate(rows):
-        assert decode_part_key(batch.part_key(place)) == label_sets[row]
-        assert batch.part_key(place) == encode_part_key(label_sets[row])
+    for position, row in enumerate(rows):
+        assert decode_part_key(batch.part_key(position)) == label_sets[row]
+        assert batch.part_key(position) == encode_part_key(label_sets[row])
     low, high = key_hashes(batch.keys, batch.offsets)
     assert low.tolist() == columns.key_low[rows].tolist() == batch.key_hashes[:, 0].tolist()
     assert high.tolist() == columns.key_high[rows].tolist() == batch.key_hashes[:, 1].tolist()

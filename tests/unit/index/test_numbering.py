@@ -29,7 +29,7 @@ def test_a_series_keeps_its_number_from_batch_to_batch() -> None:
     numbering.take(batch(("a", 1), ("b", 1)))
     numbers, new = numbering.take(batch(("c", 1), ("b", 1), ("a", 1)))
     assert numbers.tolist() == [2, 1, 0]
-    assert new.tolist() == [0], "the places of those that are new"
+    assert new.tolist() == [0], "the positions of the new ones"
 
 
 def test_a_series_that_comes_twice_in_a_batch_is_new_once() -> None:
@@ -61,10 +61,10 @@ def test_numbers_are_those_of_a_dictionary(batches: list[list[tuple[str, int]]])
     numbering, model = BucketNumbering(), dict[str, int]()
     for series in batches:
         expected, expected_new = [], []
-        for place, (name, samples) in enumerate(series):
+        for position, (name, samples) in enumerate(series):
             if samples and name not in model:
                 model[name] = len(model)
-                expected_new.append(place)
+                expected_new.append(position)
             expected.append(model[name] if samples else MISSING)
         numbers, new = numbering.take(batch(*series))
         assert numbers.tolist() == expected

@@ -33,7 +33,7 @@ def test_the_span_is_not_cached_while_a_key_has_no_sample() -> None:
     assert columns.span().last_start == 7
 
 
-def test_a_key_that_ends_later_than_it_was_looked_at_counts() -> None:
+def test_a_key_that_ends_after_the_span_was_computed_counts() -> None:
     columns = PartColumns()
     columns.append(begun(0, [5, 9]))
     assert (columns.span().last_start, columns.span().first_end) == (9, LIVE)
@@ -42,7 +42,7 @@ def test_a_key_that_ends_later_than_it_was_looked_at_counts() -> None:
     assert columns.span().first_end == 50
 
 
-def test_purged_keys_do_not_count_once_rows_are_looked_at_again() -> None:
+def test_purged_keys_do_not_count_once_the_span_is_computed_again() -> None:
     columns = PartColumns()
     columns.append(begun(0, [5, 9, 8]))
     columns.rows.last[:] = [6, 60, 70]
@@ -91,17 +91,17 @@ def test_if_the_span_is_in_a_range_every_key_existed_then(
                 case "forget":
                     columns.remove(np.array([row]))
     rows = columns.rows
-    there = (rows.start <= first + length) & (rows.end >= first)
+    existed = (rows.start <= first + length) & (rows.end >= first)
     if columns.span().lies_in(first, first + length):
-        assert there[rows.present()].all()
+        assert existed[rows.present()].all()
     exact = PartColumns(rows).span()
-    if there[rows.present()].all():
+    if existed[rows.present()].all():
         assert exact.lies_in(first, first + length)
 
 
 @given(st.sets(st.integers(0, 60), max_size=40), st.sampled_from([0, 5, 2**32 - 70]))
-def test_one_id_is_found_as_many_are(some: set[int], first: int) -> None:
-    ids = np.array(sorted(first + one for one in some), dtype=np.uint32)
+def test_a_single_id_has_the_same_row_as_among_many(some: set[int], first: int) -> None:
+    ids = np.array(sorted(first + offset for offset in some), dtype=np.uint32)
     rows = PartRows.new_keys(ids, *(np.zeros(len(ids), np.uint64),) * 3)
     wanted = np.arange(max(0, first - 3), first + 65, dtype=np.uint32)
-    assert [rows.row_of(one) for one in wanted.tolist()] == rows.rows_of(wanted).tolist()
+    assert [rows.row_of(part_id) for part_id in wanted.tolist()] == rows.rows_of(wanted).tolist()

@@ -66,7 +66,7 @@ def test_a_deleted_key_is_not_found_and_the_others_still_are(index: PartKeyIndex
     assert index.search(label_is("n", "255")) == BitMap()
 
 
-def test_a_key_that_was_deleted_before_it_was_ever_seen_stays_away(index: PartKeyIndex) -> None:
+def test_a_key_that_is_deleted_before_its_first_refresh_is_never_found(index: PartKeyIndex) -> None:
     index.add(batch_of({"a": "1"}, {"a": "2"}))
     index.delete(BitMap([0]))
     index.add(batch_of({"a": "3"}, first_id=0))
@@ -74,7 +74,7 @@ def test_a_key_that_was_deleted_before_it_was_ever_seen_stays_away(index: PartKe
     assert index.label_values("a").terms == ["2", "3"]
 
 
-def test_deleting_from_an_id_on_deletes_up_to_the_last_one_there_is(index: PartKeyIndex) -> None:
+def test_deleting_from_an_id_on_deletes_up_to_the_highest_id(index: PartKeyIndex) -> None:
     ids = [0, 1, 254, 255, 256, 257, 65_535, 65_536, 2**31 - 1, 2**31, 2**32 - 256, 2**32 - 1]
     index.add(PartKeyBatch.of(ids, [(0, i) for i in ids], [encode_part_key({"id": str(i)}) for i in ids]))
     index.refresh()
@@ -106,10 +106,10 @@ def test_text_of_one_to_four_bytes_a_character_is_found_as_it_is(index: PartKeyI
     texts = ["a", "é", "€", "😀", "aé€😀", "\x00", "\U0010ffff", "\ufffd"]
     index.add(batch_of(*({f"name {text}": text, "all": text} for text in texts)))
     index.refresh()
-    for place, text in enumerate(texts):
-        assert index.search(label_is("all", text)) == BitMap([place])
-        assert index.search(label_is(f"name {text}", text)) == BitMap([place])
-        assert index.search(has_label(f"name {text}")) == BitMap([place])
+    for position, text in enumerate(texts):
+        assert index.search(label_is("all", text)) == BitMap([position])
+        assert index.search(label_is(f"name {text}", text)) == BitMap([position])
+        assert index.search(has_label(f"name {text}")) == BitMap([position])
     assert index.label_values("all").terms == sorted(texts)
     assert index.label_names(prefix="name ").terms == sorted(f"name {text}" for text in texts)
 
@@ -174,7 +174,7 @@ def test_a_part_key_that_is_not_canonical_is_refused_and_nothing_is_added(
     assert index.count() == 0
 
 
-def test_a_batch_that_is_cut_anywhere_adds_nothing(index: PartKeyIndex) -> None:
+def test_a_batch_that_is_truncated_anywhere_adds_nothing(index: PartKeyIndex) -> None:
     packed = batch_of({"a": "1", "b": "é"}, {"a": "2"}).pack()
     for cut in range(len(packed)):
         with pytest.raises(MalformedBatch) as refused:
@@ -194,7 +194,7 @@ def test_a_count_that_no_array_could_hold_is_refused(index: PartKeyIndex) -> Non
 
 
 @given(data=st.data())
-def test_a_batch_with_bytes_changed_is_added_whole_or_refused(tmp_path_factory, data) -> None:
+def test_a_batch_with_changed_bytes_is_added_completely_or_refused(tmp_path_factory, data) -> None:
     start_vm()
     packed = bytearray(batch_of({"a": "1", "b": "é"}, {"b": "2", "zz": "3"}, {"€": "x" * 130}).pack())
     for _ in range(data.draw(st.integers(1, 3))):
@@ -243,7 +243,7 @@ def test_few_keys_are_returned_by_one_search_and_many_are_not(index: PartKeyInde
     assert found is not None
     assert sorted(found.part_ids.tolist()) == [1, 5, 9, 13, 17]
     assert found.part_keys() == [encode_part_key({"n": "1"})] * 5
-    assert [found.part_ids[place] for place in (4, 0)] == found.take(np.array([4, 0])).part_ids.tolist()
+    assert [found.part_ids[position] for position in (4, 0)] == found.take(np.array([4, 0])).part_ids.tolist()
     assert found.take(np.array([4, 0])).part_keys() == [encode_part_key({"n": "1"})] * 2
     assert index.part_keys_up_to(label_is("n", "1"), 4) is None
     none = index.part_keys_up_to(label_is("n", "none"), 0)
@@ -256,7 +256,7 @@ def test_few_keys_are_returned_by_one_search_and_many_are_not(index: PartKeyInde
     assert sorted(left.part_ids.tolist()) == [1, 9, 13, 17]
 
 
-def test_what_was_read_can_be_added_to_another_index_as_it_is(index: PartKeyIndex, tmp_path: Path) -> None:
+def test_keys_that_were_read_can_be_added_to_another_index_unchanged(index: PartKeyIndex, tmp_path: Path) -> None:
     index.add(batch_of({"a": "1"}, {"b": "2"}, first_id=9))
     index.refresh()
     with PartKeyIndex.open(tmp_path / "copy") as copy:
@@ -295,7 +295,7 @@ def test_a_closed_index_raises_an_error_and_may_be_closed_again(index: PartKeyIn
         index.add(batch_of({"a": "1"}))
 
 
-def test_an_index_whose_commit_is_cut_off_is_damaged(folder: Path) -> None:
+def test_an_index_whose_commit_is_truncated_is_damaged(folder: Path) -> None:
     with PartKeyIndex.open(folder) as index:
         index.add(batch_of({"a": "1"}))
         index.commit({})
@@ -309,7 +309,7 @@ def test_an_index_that_could_not_be_opened_does_not_keep_its_folder(folder: Path
     with PartKeyIndex.open(folder) as index:
         index.add(batch_of({"a": "1"}))
         index.commit({})
-    # The writer does not look into a segment; the first view of it does.
+    # The writer does not read the segment; the first reader does.
     (terms,) = folder.glob("*.tim")
     whole = terms.read_bytes()
     terms.write_bytes(whole[:-9])
@@ -330,7 +330,7 @@ def test_threads_add_and_search_at_the_same_time(index: PartKeyIndex) -> None:
             first = worker * 10_000 + i * 50
             index.add(batch_of(*({"worker": str(worker), "n": str(first + n)} for n in range(50)), first_id=first))
             index.refresh()
-            # A worker sees all of its own keys, and never half a view: every key has both labels.
+            # A worker sees all of its own keys, and only complete refreshes: every key has both labels.
             assert len(index.search(label_is("worker", str(worker)))) == 50 * (i + 1)
             assert index.search(has_label("n")) >= index.search(label_is("worker", str(worker)))
 

@@ -86,7 +86,7 @@ class IndexBesideModel(RuleBasedStateMachine):
         assert self.index.search(query) == BitMap(expected)
         fetched = self.index.part_keys(query)
         assert {
-            i: decode_part_key(fetched.part_key(place)) for place, i in enumerate(fetched.part_ids.tolist())
+            i: decode_part_key(fetched.part_key(position)) for position, i in enumerate(fetched.part_ids.tolist())
         } == expected
 
     @rule(data=st.data(), label=names, prefix=st.sampled_from(["", "1", "a", "é"]), limit=st.integers(0, 4))

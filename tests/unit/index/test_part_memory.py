@@ -46,7 +46,7 @@ def stored(memory: PartMemory) -> Stored:
 def rows_from(first_id: int, count: int, gap: int = 1) -> PartRows:
     """Rows with distinct values in all columns and keys."""
     ids = np.arange(first_id, first_id + count * gap, gap, dtype=np.uint32)
-    rows = PartRows.new_keys(ids, *(ids.astype(np.uint64) * 10 + place for place in range(3)))
+    rows = PartRows.new_keys(ids, *(ids.astype(np.uint64) * 10 + position for position in range(3)))
     rows.start[:] = -10 * ids.astype(np.int64) - 1
     rows.last[:] = 10 * ids.astype(np.int64) + 7
     rows.newest[:] = ids % 11
@@ -57,9 +57,9 @@ def rows_from(first_id: int, count: int, gap: int = 1) -> PartRows:
 
 def assert_same(rows: PartRows, expected: PartRows) -> None:
     for field in fields(PartRows):
-        column, meant = getattr(rows, field.name), getattr(expected, field.name)
-        assert column.dtype == meant.dtype
-        assert np.array_equal(column, meant), field.name
+        column, expected_column = getattr(rows, field.name), getattr(expected, field.name)
+        assert column.dtype == expected_column.dtype
+        assert np.array_equal(column, expected_column), field.name
 
 
 def assert_holds(columns: PartColumns, expected: PartRows) -> None:
@@ -71,13 +71,13 @@ def assert_holds(columns: PartColumns, expected: PartRows) -> None:
 
 
 def open_files() -> int:
-    """How often this process has files of memories open: each memory has its own, and so has what is mapped of it."""
+    """The number of memory files that this process has open, including one for each mapping."""
     gc.collect()
     count = 0
-    for one in Path("/proc/self/fd").iterdir():
-        # Some are gone when they are looked at, at least that of the folder itself.
+    for descriptor in Path("/proc/self/fd").iterdir():
+        # Some are closed when they are read, at least that of the folder itself.
         with suppress(FileNotFoundError):
-            count += "strandline-keys" in str(one.readlink())
+            count += "strandline-keys" in str(descriptor.readlink())
     return count
 
 
@@ -92,7 +92,7 @@ def test_a_memory_has_room_for_what_is_needed_and_all_of_it_is_zero(needed: int)
     assert stored(memory) == Stored(zeros, zeros, zeros)
 
 
-def test_the_columns_lie_one_behind_the_other() -> None:
+def test_the_columns_are_one_after_the_other() -> None:
     memory = PartMemory(3)
     memory.part_id[:3] = [1, 2**31, 2**32 - 1]
     memory.start[:3] = [-5, LIVE, 6]
@@ -133,14 +133,14 @@ def test_arrays_outlive_their_memory_and_its_file_is_closed_with_it() -> None:
     ids, start, end = memory.part_id, memory.start, memory.end
     ids[:2], start[:2], end[:2] = [1, 2], [3, 4], [5, 6]
     memory.set_length(2)
-    rows, had = memory.rows, open_files()
+    rows, open_with_memory = memory.rows, open_files()
     with Path(memory.path).open("rb") as other:
         del memory
         end[1] = 60
-        # Whoever has opened it has it still.
+        # A process that has opened the file can still read it.
         other.seek(-8 * rows, os.SEEK_END)
         assert struct.unpack("<qq", other.read(16)) == (5, 60)
-    assert open_files() < had
+    assert open_files() < open_with_memory
     assert (ids[:2].tolist(), start[:2].tolist(), end[:2].tolist()) == ([1, 2], [3, 4], [5, 60])
     del ids, start, end
     assert open_files() == before
@@ -149,17 +149,17 @@ def test_arrays_outlive_their_memory_and_its_file_is_closed_with_it() -> None:
 def test_no_files_stay_open_however_often_columns_move() -> None:
     before = open_files()
     columns = PartColumns()
-    one = open_files() - before
-    for turn in range(50):
+    open_for_columns = open_files() - before
+    for number in range(50):
         memory = columns.memory
-        columns.append(rows_from(2000 * turn, 2000))
+        columns.append(rows_from(2000 * number, 2000))
         columns.remove(np.arange(len(columns) - 1))
         assert columns.squeeze() is not None
         assert columns.memory is not memory
     del memory
-    assert open_files() - before == one
+    assert open_files() - before == open_for_columns
     columns.append(rows_from(200_000, columns.memory.rows))
-    assert open_files() - before == one
+    assert open_files() - before == open_for_columns
     del columns
     assert open_files() == before
 
@@ -193,7 +193,7 @@ def test_changes_of_rows_are_in_the_file_at_once() -> None:
     assert stored(columns.memory) == Stored([5, 6, 7], [-51, -1000, -71], [57, LIVE, ABSENT])
 
 
-def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> None:
+def test_rows_that_a_reader_holds_stay_unchanged_when_the_columns_move() -> None:
     columns = PartColumns(rows_from(0, 2000))
     columns.remove(np.arange(1500))
     held, memory = columns.rows, columns.memory
@@ -203,7 +203,7 @@ def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> No
     columns.rows.end[:] = 5
     assert columns.memory is not memory
     assert_same(held, before)
-    assert stored(memory).part_id == [], "whoever reads it in Java must not take it for that of now"
+    assert stored(memory).part_id == [], "a reader in Java must not take it for the current memory"
 
 
 def test_memory_is_freed_although_java_has_it_mapped() -> None:
@@ -216,7 +216,7 @@ def test_memory_is_freed_although_java_has_it_mapped() -> None:
         held = memory.start
         assert os.fstat(file).st_blocks > 0
         del memory
-        assert held[0] == 7, "whoever has an array keeps it"
+        assert held[0] == 7, "an array keeps its values"
         del held
         assert os.fstat(file).st_blocks == 0
         assert mapped[:8] == bytes(8)

@@ -94,10 +94,10 @@ def test_wrappers_are_made_by_a_jcc_that_counts_calls_without_a_race(tmp_path: P
     python = with_jcc(tmp_path, "class JCCEnv {\n    int handlers;\n};\n", build._link_flags(tmp_path / "jdk"))
     with pytest.raises(subprocess.CalledProcessError) as failed:
         build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", run)
-    assert failed.value.returncode == 4, "it came as far as running JCC, in this folder"
-    mended = (tmp_path / "out/work/jcc/sources/JCCEnv.h").read_text()
-    assert mended == "#include <atomic>\nclass JCCEnv {\n    std::atomic<int> handlers{0};\n};\n"
-    assert "atomic" not in (tmp_path / "site/jcc/sources/JCCEnv.h").read_text(), "the one that is kept is left alone"
+    assert failed.value.returncode == 4, "it ran JCC in this folder"
+    patched = (tmp_path / "out/work/jcc/sources/JCCEnv.h").read_text()
+    assert patched == "#include <atomic>\nclass JCCEnv {\n    std::atomic<int> handlers{0};\n};\n"
+    assert "atomic" not in (tmp_path / "site/jcc/sources/JCCEnv.h").read_text(), "the existing one is not changed"
 
 
 def test_a_jcc_that_counts_in_another_way_is_refused(tmp_path: Path, jars: Path) -> None:

@@ -1,4 +1,7 @@
-"""Regular expressions over label values: what they match, and what they may cost. The model has the other queries."""
+"""Regular expressions over label values: what they match, and the limits of their cost.
+
+The test with a model covers the other queries.
+"""
 
 import re
 import threading
@@ -18,7 +21,7 @@ from strandline.index.vm import start_vm, to_java
 
 pytestmark = pytest.mark.unit
 
-# Every text of up to three of these, so that expressions over the same letters find and miss.
+# All texts of up to three of these letters, so that expressions with these letters match some of them.
 LETTERS = "aAb\né😀"
 VALUES = sorted({a + b + c for a in ["", *LETTERS] for b in ["", *LETTERS] for c in LETTERS})
 
@@ -74,14 +77,14 @@ def test_expressions_have_re2s_syntax(full: PartKeyIndex, expression: str, found
 
 
 @pytest.mark.parametrize("expression", [r".^", r".^.*", r".*\A.", r"(é|a)^.?", r".\b.*", r".*\B.", r"^.*b", r"[^é].*"])
-def test_anchors_behind_characters_of_several_bytes_are_not_the_start(full: PartKeyIndex, expression: str) -> None:
+def test_anchors_after_characters_of_several_bytes_are_not_the_start(full: PartKeyIndex, expression: str) -> None:
     found = full.search(matching(expression))
-    # RE2's word boundary knows ASCII letters only.
+    # RE2's word boundary considers ASCII letters only.
     wanted = re.compile(expression, re.DOTALL | re.ASCII)
-    assert found == BitMap([place for place, value in enumerate(VALUES) if wanted.fullmatch(value)])
+    assert found == BitMap([position for position, value in enumerate(VALUES) if wanted.fullmatch(value)])
 
 
-def test_a_known_prefix_spares_the_other_values(full: PartKeyIndex) -> None:
+def test_with_a_known_prefix_other_values_are_not_examined(full: PartKeyIndex) -> None:
     starting = [i for i, value in enumerate(VALUES) if value.startswith("é")]
     assert full.search(matching("é.*", prefix="é", max_terms=len(starting))) == BitMap(starting)
     with pytest.raises(RegexTooCostly):
@@ -167,7 +170,7 @@ def test_an_invalid_expression_is_rejected_with_its_text(expression: str) -> Non
     assert "(?s)" not in str(invalid.value)
 
 
-def test_the_cost_of_an_expression_that_lucene_remembers_does_not_count() -> None:
+def test_the_limits_of_an_expression_do_not_affect_lucenes_cache() -> None:
     start_vm()
     # Equal queries share an entry in Lucene's cache, so that their bounds must not make them different.
     one, two = matching("b.*", max_terms=1000), matching("b.*", max_terms=1)
@@ -183,7 +186,7 @@ def test_an_expression_works_beside_other_queries(full: PartKeyIndex) -> None:
     assert full.search(all_of([everything()], but_none_of=[matching("(?s).*")])) == BitMap()
 
 
-def test_a_list_of_values_that_is_cut_off_is_refused() -> None:
+def test_a_truncated_list_of_values_is_refused() -> None:
     start_vm()
     for cut in (b"\x01", b"\x02\x00a", b"\x01\x00a\x01\x00"):
         with pytest.raises(MalformedBatch, match="cut off"), java_failures():

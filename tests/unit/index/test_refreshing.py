@@ -61,7 +61,7 @@ def test_a_change_is_seen_once_it_has_waited_for_the_bound(counted: CountingInde
     clock.sleep(0.25)
     assert refresh.refresh_if_due()
     assert counted.refreshes == 1
-    assert not refresh.refresh_if_due(), "it is seen now"
+    assert not refresh.refresh_if_due(), "it is visible now"
     assert counted.refreshes == 1
 
 
@@ -93,7 +93,7 @@ def test_a_refresh_that_fails_raises_and_is_tried_again(counted: CountingIndex, 
         with pytest.raises(DiskFull):
             refresh.refresh_if_due()
         assert counted.refreshes == tries
-        assert refresh.lag() == 1, "the change still waits"
+        assert refresh.lag() == 1, "the change is not visible yet"
     with pytest.raises(DiskFull):
         refresh.refresh_now()
     clock.sleep(1)
@@ -112,7 +112,7 @@ def test_a_change_during_a_refresh_waits_for_the_next_one(counted: CountingIndex
     def change_meanwhile() -> None:
         clock.sleep(0.5)
         refresh.changed()
-        assert refresh.lag() == 1.5, "until the refresh is done its changes are unseen"
+        assert refresh.lag() == 1.5, "its changes are not visible until the refresh is done"
         clock.sleep(0.25)
 
     counted.during = change_meanwhile
@@ -147,7 +147,7 @@ def test_refreshing_now_waits_for_no_bound(counted: CountingIndex, clock: Manual
     refresh.refresh_now()
     assert refresh.lag() == 0
     refresh.refresh_now()
-    assert counted.refreshes == 2, "what the writer has not told of yet is seen as well"
+    assert counted.refreshes == 2, "a change that the writer has not reported yet is visible as well"
 
 
 class WatchedClock(ManualClock):
@@ -155,12 +155,12 @@ class WatchedClock(ManualClock):
 
     def __init__(self, thread: str) -> None:
         super().__init__()
-        self.asked = threading.Event()
+        self.was_read = threading.Event()
         self._thread = thread
 
     def monotonic(self) -> float:
         if threading.current_thread().name == self._thread:
-            self.asked.set()
+            self.was_read.set()
         return super().monotonic()
 
 
@@ -169,21 +169,21 @@ def test_a_writer_that_waited_for_anothers_refresh_does_not_refresh_again(counte
     refresh = BoundedRefresh(counted, clock)
     refresh.changed()
     clock.sleep(1)
-    begun, may_end = threading.Event(), threading.Event()
+    has_begun, may_end = threading.Event(), threading.Event()
 
     def wait() -> None:
-        begun.set()
+        has_begun.set()
         assert may_end.wait(60)
 
     counted.during = wait
     other = threading.Thread(target=refresh.refresh_now)
     other.start()
-    assert begun.wait(60)
+    assert has_begun.wait(60)
     answers: list[bool] = []
     writer = threading.Thread(target=lambda: answers.append(refresh.refresh_if_due()), name="writer")
     writer.start()
-    # By now the writer has seen a change that is due, which only the other thread's refresh can have shown.
-    assert clock.asked.wait(60)
+    # By now the writer has seen a due change, which only the other thread's refresh can have made visible.
+    assert clock.was_read.wait(60)
     may_end.set()
     other.join()
     writer.join()

@@ -59,7 +59,7 @@ def general(prefix: str = "", *, matches_empty: bool = False) -> General:
         ("(?i)(?-i)a", values("a")),
     ],
 )
-def test_plain_text_is_one_value(expression: str, shape: Shape) -> None:
+def test_literal_text_is_one_value(expression: str, shape: Shape) -> None:
     assert analyse(expression) == shape
 
 
@@ -114,7 +114,7 @@ def test_a_list_is_its_values(expression: str, shape: Shape) -> None:
         ("(?-s)(?s).*", prefixes("")),
     ],
 )
-def test_anything_behind_a_text_is_a_prefix(expression: str, shape: Shape) -> None:
+def test_a_wildcard_after_a_text_is_a_prefix(expression: str, shape: Shape) -> None:
     assert analyse(expression) == shape
 
 
@@ -189,7 +189,7 @@ def test_anchors_where_they_hold_anyway_change_nothing_and_elsewhere_leave_it_to
         (r"([\d-z]|[\w-[:alpha:]])b", general()),
     ],
 )
-def test_the_rest_is_left_to_matching_with_what_is_known_of_it(expression: str, shape: Shape) -> None:
+def test_other_expressions_are_left_to_matching_with_prefix_and_emptiness_known(expression: str, shape: Shape) -> None:
     assert analyse(expression) == shape
 
 

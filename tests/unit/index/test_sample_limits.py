@@ -51,13 +51,13 @@ def rows_of(columns: Columns) -> list[list[tuple[int, float]]]:
     return [samples[start:end] for start, end in pairwise(columns.first_sample.tolist())]
 
 
-def test_a_sample_just_at_a_limit_is_kept_and_one_past_it_is_not() -> None:
+def test_a_sample_at_a_limit_is_kept_and_one_past_it_is_not() -> None:
     kept = keep([(0, [899, 900, 1000, 1050, 1051])], [1000], behind=100, ahead=50)
     assert rows_of(kept.columns) == [[(900, 1.0), (1000, 2.0), (1050, 3.0)]]
     assert (kept.too_old, kept.too_far_ahead) == (1, 1)
 
 
-def test_a_limit_of_nothing_keeps_only_the_records_own_time() -> None:
+def test_a_limit_of_zero_keeps_only_the_records_own_time() -> None:
     kept = keep([(0, [999, 1000, 1001])], [1000], behind=0, ahead=0)
     assert kept.columns.time.tolist() == [1000]
 
@@ -68,7 +68,7 @@ def test_each_sample_is_compared_with_its_own_record() -> None:
     assert (kept.too_old, kept.too_far_ahead) == (1, 1)
 
 
-def test_a_series_keeps_its_row_though_all_its_samples_went() -> None:
+def test_a_series_keeps_its_row_although_all_its_samples_were_dropped() -> None:
     kept = keep([(0, [1, 2]), (0, []), (0, [1000])], [1000], behind=10, ahead=10)
     assert rows_of(kept.columns) == [[], [], [(1000, 2.0)]]
     assert len(kept.columns.record) == 3
@@ -81,27 +81,27 @@ def test_records_whose_times_were_checked_and_records_without_a_time_lose_nothin
     assert (kept.too_old, kept.too_far_ahead) == (2, 2)
 
 
-def test_where_nothing_is_left_out_nothing_is_copied() -> None:
+def test_if_no_sample_is_dropped_nothing_is_copied() -> None:
     columns = columns_of([(0, [1000])])
     kept = keep_timely(columns, np.array([1000]), np.array([False]), SampleLimits(10, 10))
     assert kept.columns is columns
 
 
-def test_what_was_decoded_is_not_changed() -> None:
+def test_decoded_columns_are_not_changed() -> None:
     columns = columns_of([(0, [1, 1000])])
     keep_timely(columns, np.array([1000]), np.array([False]), SampleLimits(10, 10))
     assert columns.time.tolist() == [1, 1000]
     assert columns.first_sample.tolist() == [0, 2]
 
 
-def test_without_a_limit_times_may_lie_as_far_away_as_there_are_times() -> None:
+def test_without_a_limit_times_may_be_as_far_away_as_their_type_permits() -> None:
     rows = [(0, [LEAST + 1, -1, 0, GREATEST - 1])]
     for limits in ((None, None), (None, GREATEST), (GREATEST, None), (None, 10**30), (10**30, None)):
         kept = keep(rows, [0], behind=limits[0], ahead=limits[1])
         assert (kept.too_old, kept.too_far_ahead) == (0, 0), limits
 
 
-def test_one_limit_does_not_stand_for_the_other() -> None:
+def test_the_limits_are_independent() -> None:
     assert keep([(0, [LEAST + 1])], [10**12], behind=None, ahead=600_000).too_old == 0
     assert keep([(0, [GREATEST - 1])], [10**12], behind=600_000, ahead=None).too_far_ahead == 0
 
@@ -117,15 +117,13 @@ def test_limits_that_reach_past_all_times_keep_what_lies_within() -> None:
 
 @pytest.mark.parametrize("limit", [None, 10, GREATEST])
 @pytest.mark.parametrize("checked", [False, True])
-def test_the_two_numbers_by_which_the_index_means_live_and_absent_are_no_times(
-    limit: int | None, *, checked: bool
-) -> None:
+def test_the_two_numbers_that_the_index_reserves_are_not_sample_times(limit: int | None, *, checked: bool) -> None:
     kept = keep([(0, [LEAST, GREATEST, 5])], [5], behind=limit, ahead=limit, checked=[checked])
     assert kept.columns.time.tolist() == [5]
     assert (kept.too_old, kept.too_far_ahead) == (1, 1)
 
 
-# Near one another, near the ends of all times, and anywhere.
+# Close to one another, close to the lowest and highest times, and anywhere.
 TIMES = st.one_of(
     st.integers(-20, 20),
     st.integers(LEAST, LEAST + 20),
@@ -145,17 +143,17 @@ def batches(draw: st.DrawFn) -> tuple[Rows, list[int], list[bool]]:
 
 
 def exceeds(distance: int, limit: int | None) -> bool:
-    # So great a limit is none.
+    # A limit as large as that has no effect.
     return limit is not None and limit < GREATEST and distance > limit
 
 
 @given(batches(), LIMITS, LIMITS)
-def test_what_is_kept_is_what_a_plain_comparison_keeps(
+def test_the_same_samples_are_kept_as_by_a_simple_comparison(
     batch: tuple[Rows, list[int], list[bool]], behind: int | None, ahead: int | None
 ) -> None:
     rows, record_times, checked = batch
     expected: list[list[tuple[int, float]]] = []
-    old = far = place = 0
+    old = far = position = 0
     for record, times in rows:
         expected.append([])
         for time in times:
@@ -165,8 +163,8 @@ def test_what_is_kept_is_what_a_plain_comparison_keeps(
             old += too_old
             far += too_far
             if not too_old and not too_far:
-                expected[-1].append((time, float(place)))
-            place += 1
+                expected[-1].append((time, float(position)))
+            position += 1
     kept = keep(rows, record_times, behind=behind, ahead=ahead, checked=checked)
     assert rows_of(kept.columns) == expected
     assert (kept.too_old, kept.too_far_ahead) == (old, far)

@@ -58,7 +58,7 @@ def test_a_selector_is_a_name_and_matchers(selector: str, matchers: tuple[Matche
         ('{"on"}', (named("on"),)),
     ],
 )
-def test_names_that_are_not_plain_stand_in_quotes(selector: str, matchers: tuple[Matcher, ...]) -> None:
+def test_names_with_special_characters_are_in_quotes(selector: str, matchers: tuple[Matcher, ...]) -> None:
     assert parse_selector(selector) == matchers
 
 
@@ -85,7 +85,7 @@ def test_strings_are_quoted_in_three_ways(quoted: str, value: str) -> None:
     assert parse_selector(f"{{{quoted}=`x`}}") == (matcher(value, "=", "x"),)
 
 
-def test_white_space_and_comments_may_stand_anywhere_between() -> None:
+def test_white_space_and_comments_may_be_between_any_tokens() -> None:
     selector = """ # first
         up # the name, {"not this"}
         { # inside
@@ -151,7 +151,7 @@ def test_an_invalid_selector_is_refused_with_position_and_expectation(selector: 
 
 
 @pytest.mark.parametrize("word", ["on", "bool", "ignoring", "group_left", "GROUP_RIGHT", "atan2", "nan", "Inf"])
-def test_words_that_promql_keeps_for_itself_are_no_metric_names_without_quotes(word: str) -> None:
+def test_reserved_words_are_not_metric_names_without_quotes(word: str) -> None:
     with pytest.raises(InvalidSelector, match=f'Write {{"{word}"}} for the metric'):
         parse_selector(f'{word}{{a="b"}}')
 
@@ -159,7 +159,7 @@ def test_words_that_promql_keeps_for_itself_are_no_metric_names_without_quotes(w
 @pytest.mark.parametrize(
     "selector", ["{}", '{a=""}', '{a=~".*"}', '{a!="x"}', '{a!~".+"}', '{a=~"x|",b!="y"}', '{a=~"x*"}']
 )
-def test_matchers_that_all_match_the_empty_value_are_refused_where_it_is_asked_for(selector: str) -> None:
+def test_a_selector_whose_matchers_all_match_the_empty_value_is_refused(selector: str) -> None:
     with pytest.raises(InvalidSelector, match="without any of its labels") as refused:
         require_a_non_empty_matcher(parse_selector(selector))
     assert refused.value.exit_code is ExitCode.USAGE
@@ -170,7 +170,7 @@ def test_one_matcher_that_does_not_match_the_empty_value_is_enough(selector: str
     require_a_non_empty_matcher(parse_selector(selector))
 
 
-def test_an_expression_that_is_none_is_not_taken_for_empty() -> None:
+def test_an_invalid_expression_is_not_taken_for_one_that_matches_the_empty_value() -> None:
     with pytest.raises(InvalidMatcher, match="a group without its"):
         require_a_non_empty_matcher(parse_selector('{a=~"("}'))
 
@@ -180,7 +180,7 @@ any_matcher = st.builds(Matcher, any_text, st.sampled_from(MatchOp), any_text)
 
 
 @given(st.lists(any_matcher, max_size=4), st.sampled_from([",", " , ", "\n,\t", ", # and\n"]))
-def test_what_matchers_are_written_as_is_read_as_the_same_matchers(drawn: list[Matcher], comma: str) -> None:
+def test_printed_matchers_are_parsed_to_the_same_matchers(drawn: list[Matcher], comma: str) -> None:
     assert parse_selector(f"{{{comma.join(map(str, drawn))}}}") == tuple(drawn)
 
 
@@ -196,14 +196,14 @@ def test_any_value_survives_quoting(value: str) -> None:
 
 
 @given(st.text(st.sampled_from("up{}\"'`=!~, #\\nx1é\n"), max_size=12))
-def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
+def test_any_text_is_parsed_or_refused_with_a_position(text: str) -> None:
     try:
         matchers = parse_selector(text)
     except InvalidSelector as refused:
-        place = refused.position
+        position = refused.position
     else:
-        place = len(text) if matchers or "{" in text else -1
-    assert 0 <= place <= len(text)
+        position = len(text) if matchers or "{" in text else -1
+    assert 0 <= position <= len(text)
 
 
 @given(
@@ -219,18 +219,18 @@ def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
     )
 )
 def test_a_simple_selector_gives_the_same_matchers_as_the_parser(selector: str) -> None:
-    if plain := simple_matchers(selector):
+    if simple := simple_matchers(selector):
         # A blank in front lets the parser read it.
         parsed = parse_selector(" " + selector)
-        assert [(one.label, one.op.value, one.value) for one in parsed] == plain
+        assert [(matcher.label, matcher.op.value, matcher.value) for matcher in parsed] == simple
         assert parse_selector(selector) == parsed
 
 
 @pytest.mark.parametrize("selector", ["up", 'up{job="a"}', '{a="b",c!~"d",}'])
-def test_common_selectors_are_plain(selector: str) -> None:
+def test_common_selectors_are_simple(selector: str) -> None:
     assert simple_matchers(selector)
 
 
 @pytest.mark.parametrize("selector", ["on", 'INF{a="b"}', 'up{__name__="up"}', 'up {a="b"}', '{a="\\n"}', "{}", ""])
-def test_selectors_with_rules_of_their_own_are_not(selector: str) -> None:
+def test_selectors_with_special_rules_are_not_simple(selector: str) -> None:
     assert simple_matchers(selector) == []

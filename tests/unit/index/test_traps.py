@@ -71,13 +71,13 @@ class Shard:
         return after
 
     def keys(self) -> dict[str, tuple[int, float, float | None]]:
-        """Of each key that is there: part id, start and end in hours, None while live."""
+        """Of each existing key: part id, start and end in hours, None while live."""
         keys = self.index.columns.rows
         keys = keys.take(keys.present())
         batch = self.documents.fetch(to_bitmap(keys.part_id))
         names = {
-            part_id: decode_part_key(batch.part_key(place))["name"]
-            for place, part_id in enumerate(batch.part_ids.tolist())
+            part_id: decode_part_key(batch.part_key(position))["name"]
+            for position, part_id in enumerate(batch.part_ids.tolist())
         }
         rows = zip(keys.part_id.tolist(), keys.start.tolist(), keys.end.tolist(), strict=True)
         return {
@@ -122,7 +122,7 @@ def test_purging_leaves_what_an_unstored_bucket_needs() -> None:
     shard = Shard()
     shard.sample("a", 100.5)
     unstored = [shard.index.cut() for _ in range(6)]
-    assert shard.keys() == {}, "its retention is over"
+    assert shard.keys() == {}, "its retention has passed"
     for frozen in unstored:
         shard.put(frozen)
     assert decode_part_key(shard.read(100).records[0].keys.part_key(0)) == {"name": "a"}
@@ -160,10 +160,10 @@ def test_a_frozen_bucket_does_not_change_while_it_is_being_stored() -> None:
     shard.sample("b", 101.9)
     shard.index.cut()
     after = [frozen.part_ids, frozen.start, frozen.end, frozen.active_ids, frozen.last]
-    assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    assert all(np.array_equal(column, other) for column, other in zip(before, after, strict=True))
 
 
-def test_a_bucket_without_a_sample_is_stored_all_the_same() -> None:
+def test_a_bucket_without_a_sample_is_stored_too() -> None:
     shard = Shard()
     shard.cut_and_store()
     assert len(shard.store[100].rows) == 1
@@ -189,7 +189,7 @@ def test_a_rolled_over_key_survives_the_loss_of_its_first_bucket() -> None:
     assert shard.restarted().keys() == {"a": (0, 100.5, None)}
 
 
-def test_a_late_sample_lowers_the_start_for_good_and_never_the_end() -> None:
+def test_a_late_sample_lowers_the_start_permanently_and_never_the_end() -> None:
     shard = Shard()
     shard.sample("a", 100.5)
     shard.cut_and_store()
@@ -242,7 +242,7 @@ def test_a_superseded_buckets_keys_are_written_again_at_the_next_cut() -> None:
     assert shard.cut_and_store().part_ids.tolist() == []
 
 
-def test_of_two_ids_in_superseded_buckets_a_key_has_the_one_that_it_had_at_the_cut() -> None:
+def test_a_key_with_two_ids_in_superseded_buckets_has_the_one_from_the_cut() -> None:
     shard = Shard()
     for hour in (100, 101, 103, 108):
         while shard.index.open.bucket < hour:
@@ -250,8 +250,8 @@ def test_of_two_ids_in_superseded_buckets_a_key_has_the_one_that_it_had_at_the_c
         shard.sample("a", hour + 0.5)
         shard.sample(f"only in {hour}", hour + 0.5)
     shard.cut_and_store()
-    assert shard.keys()["a"] == (4, 108.5, None), "it was purged, and came back"
-    # Its record from before the cut has expired. Who was active in 101 is still known.
+    assert shard.keys()["a"] == (4, 108.5, None), "it was purged, and returned"
+    # Its record from before the cut has expired. The keys that were active in 101 are still stored.
     del shard.store[100]
     again = shard.restarted(rewound_to=102)
     assert again.keys()["a"] == (0, 100.5, 103.5), "by the newest record under that id"
@@ -262,10 +262,10 @@ def test_of_two_ids_in_superseded_buckets_a_key_has_the_one_that_it_had_at_the_c
     while again.index.open.bucket < 108:
         again.cut_and_store()
     again.sample("a", 108.5)
-    assert again.keys()["a"] == (6, 108.5, None), "it is purged as before, and an id is given once"
+    assert again.keys()["a"] == (6, 108.5, None), "it is purged as before, and an id is assigned once"
 
 
-def test_a_key_that_buckets_before_the_cut_name_keeps_their_id() -> None:
+def test_a_key_in_buckets_before_the_cut_keeps_its_id() -> None:
     """Superseded buckets of several replays may name it under any other id."""
     shard, other = Shard(), Shard()
     shard.sample("a", 100.5)
@@ -279,7 +279,7 @@ def test_a_key_that_buckets_before_the_cut_name_keeps_their_id() -> None:
     assert shard.restarted(rewound_to=101).keys()["a"] == (1, 100.6, None)
 
 
-def test_past_the_series_limit_new_keys_are_refused_and_known_ones_go_on() -> None:
+def test_above_the_series_limit_new_keys_are_refused_and_known_keys_continue() -> None:
     shard = Shard()
     limited = ShardIndex(POLICY, shard.documents, open_bucket=100, next_part_id=0, series_limit=2)
     names = ["a", "b", "c", "a"]
@@ -290,7 +290,7 @@ def test_past_the_series_limit_new_keys_are_refused_and_known_ones_go_on() -> No
     assert sorted(limited.open.active) == [0, 1]
 
 
-def test_a_series_without_a_sample_makes_no_key() -> None:
+def test_a_series_without_samples_adds_no_key() -> None:
     shard = Shard()
     series = [Series([("name", "a")], []), Series([("name", "b")], [(100 * HOUR, 1.0), (99 * HOUR, 2.0)])]
     taken = shard.index.take(decoded(series))
@@ -298,7 +298,7 @@ def test_a_series_without_a_sample_makes_no_key() -> None:
     assert shard.keys() == {"b": (0, 99.0, None)}
 
 
-def test_the_last_part_id_is_given_and_none_after_it() -> None:
+def test_the_last_part_id_is_assigned_and_none_after_it() -> None:
     index = ShardIndex(POLICY, DictDocuments(), open_bucket=100, next_part_id=2**32 - 2, series_limit=1000)
     index.take(decoded([Series([("name", "a")], [(100 * HOUR, 1.0)])]))
     assert list(index.open.active) == [2**32 - 2]

@@ -30,12 +30,12 @@ def test_starting_twice_starts_once() -> None:
     assert lucene_module() is first
 
 
-def test_another_heap_than_it_runs_with_is_refused() -> None:
+def test_another_heap_size_than_that_of_the_running_jvm_is_refused() -> None:
     with pytest.raises(VmUnusable, match="-Xmx513m"):
         start_vm(513)
 
 
-def test_a_heap_that_lucene_can_not_work_in_is_refused() -> None:
+def test_a_heap_too_small_for_lucene_is_refused() -> None:
     with pytest.raises(VmUnusable, match="a heap of 31 MB"):
         start_vm(31)
 
@@ -46,7 +46,7 @@ def test_bytes_are_passed_to_java_and_back() -> None:
     assert to_python(to_java(b"")) == b""
 
 
-def test_a_thread_attaches_itself_and_is_gone_from_the_jvm_after_its_end() -> None:
+def test_a_thread_attaches_itself_and_is_detached_after_its_end() -> None:
     java_thread = import_module("java.lang").Thread
     before = java_thread.activeCount()
     during: list[int] = []
@@ -77,9 +77,9 @@ def test_a_forked_process_is_refused_instead_of_hanging() -> None:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as answer:
-        said = answer.read()
+        message = answer.read()
     os.waitpid(child, 0)
-    assert said.startswith(f"the JVM belongs to process {os.getpid()}, which this process {child} was forked from")
+    assert message.startswith(f"the JVM belongs to process {os.getpid()}, which this process {child} was forked from")
 
 
 def test_a_process_that_was_forked_before_the_start_has_a_jvm_of_its_own() -> None:

@@ -36,10 +36,10 @@ JOB = BulkJob("metrics", "job", "send", "{}", "hash", 2, 1000, NOW, BulkJobState
 class Webhook:
     def __init__(self) -> None:
         self.calls: list[tuple[str, bytes]] = []
-        self.is_away = False
+        self.is_unreachable = False
 
     def __call__(self, key: str, body: bytes) -> None:
-        if self.is_away:
+        if self.is_unreachable:
             raise EventNotDelivered("http://hook answered 503")
         self.calls.append((key, body))
 
@@ -53,14 +53,14 @@ def test_eight_workers_at_once_leave_one_event_file_and_one_change_of_state(tmp_
 
     def complete() -> None:
         completion = Completion(clock, tmp_path, webhook)
-        mine = BulkBoard(cast("Store", MemoryStore(server)), "metrics", clock)
-        seen = mine.job("job")
+        own_board = BulkBoard(cast("Store", MemoryStore(server)), "metrics", clock)
+        seen = own_board.job("job")
         barrier.wait()
 
-        def finished(one: BulkJob) -> BulkJob:
-            return completion.finish(one, PARTS) if one.state is BulkJobState.COMPLETING else one
+        def finished(job: BulkJob) -> BulkJob:
+            return completion.finish(job, PARTS) if job.state is BulkJobState.COMPLETING else job
 
-        changed.append(mine.change(seen, finished).version == JOB.version + 1)
+        changed.append(own_board.change(seen, finished).version == JOB.version + 1)
 
     threads = [threading.Thread(target=complete) for _ in range(8)]
     for thread in threads:
@@ -79,13 +79,13 @@ def test_eight_workers_at_once_leave_one_event_file_and_one_change_of_state(tmp_
     assert {body for _, body in webhook.calls} == {(tmp_path / "job.json").read_bytes()}
 
 
-def test_a_webhook_that_is_away_is_called_again_until_it_answers(tmp_path: Path) -> None:
+def test_an_unreachable_webhook_is_called_again_until_it_answers(tmp_path: Path) -> None:
     clock, webhook = ManualClock(NOW), Webhook()
     completion = Completion(clock, tmp_path, webhook)
-    webhook.is_away = True
+    webhook.is_unreachable = True
     assert completion.finish(JOB, PARTS) == JOB
     assert (tmp_path / "job.json").exists()
-    webhook.is_away = False
+    webhook.is_unreachable = False
     # Not immediately, but after a pause.
     assert completion.finish(JOB, PARTS) == JOB
     clock.sleep(2)
@@ -94,9 +94,9 @@ def test_a_webhook_that_is_away_is_called_again_until_it_answers(tmp_path: Path)
     assert JobReport.from_json(done.report).counts.records == 20
 
 
-def test_a_webhook_that_stays_away_does_not_keep_a_job_from_being_done(tmp_path: Path) -> None:
+def test_a_webhook_that_stays_unreachable_does_not_keep_a_job_from_being_done(tmp_path: Path) -> None:
     clock, webhook = ManualClock(NOW), Webhook()
-    webhook.is_away = True
+    webhook.is_unreachable = True
     completion = Completion(clock, tmp_path, webhook)
     tries = 0
     while (done := completion.finish(JOB, PARTS)) == JOB:
@@ -120,23 +120,23 @@ def test_each_failure_of_a_job_has_an_event_with_a_key_of_its_own(tmp_path: Path
         NOW,
         True,
     )
-    going = resume(once, NOW)
-    again = replace(going, state=BulkJobState.FAILED, reason="part 0: the disk is full")
+    resumed = resume(once, NOW)
+    again = replace(resumed, state=BulkJobState.FAILED, reason="part 0: the disk is full")
     assert not is_announced(again)
     assert is_announced(completion.announce(again, PARTS))
-    completion.finish(replace(going, state=BulkJobState.COMPLETING), PARTS)
+    completion.finish(replace(resumed, state=BulkJobState.COMPLETING), PARTS)
     assert [key for key, _ in webhook.calls] == ["job.failed.0", "job.failed.1", "job"]
     assert [json.loads(body)["event"] for _, body in webhook.calls] == ["job.failed", "job.failed", "job.done"]
-    # A reader that waits for the file of a done job is not misled by that of a failed one.
+    # A reader that waits for the file of a done job must not take that of a failed one for it.
     assert {path.name: json.loads(path.read_bytes())["reason"] for path in tmp_path.iterdir()} == {
         "job.failed.json": "part 0: the disk is full",
         "job.json": "",
     }
 
 
-def test_an_event_of_a_failure_is_tried_again_and_given_up_as_that_of_a_job_that_is_done(tmp_path: Path) -> None:
+def test_the_event_of_a_failed_job_is_retried_and_given_up_like_that_of_a_done_job(tmp_path: Path) -> None:
     clock, webhook = ManualClock(NOW), Webhook()
-    webhook.is_away = True
+    webhook.is_unreachable = True
     completion = Completion(clock, tmp_path, webhook)
     assert completion.announce(FAILED, PARTS) == FAILED
     clock.sleep(WEBHOOK_RETRY_MS / 1000)

@@ -86,7 +86,7 @@ def test_splitting_divides_series_and_samples(block: SampleBlock, fraction: floa
     assert sample.contains(control.key_low, control.key_high).all()
     assert not sample.contains(kept.series.key_low, kept.series.key_high).any()
     chosen = set(texts(control))
-    assert samples(kept) == [one for one in samples(block) if one[0] not in chosen]
+    assert samples(kept) == [entry for entry in samples(block) if entry[0] not in chosen]
     assert (kept.records, kept.bad) == (block.records, block.bad)
     for series in (kept.series, control):
         assert [xxhash.xxh3_128_intdigest(labels) for labels in texts(series)] == [

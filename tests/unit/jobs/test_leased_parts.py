@@ -1,4 +1,4 @@
-"""Parts of bulk jobs are leased like replay jobs: transitions that win, and those that lose."""
+"""Parts of bulk jobs are leased like replay jobs: transitions that succeed, and those that lose to another worker."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,13 +69,13 @@ def test_a_part_goes_through_the_states_of_a_job() -> None:
 
 
 @pytest.mark.parametrize(
-    "there",
+    "stored",
     [replace(LEASED, epoch=6), replace(LEASED, worker="v"), replace(LEASED, job="job-2"), replace(PENDING, epoch=5)],
     ids=["a later lease", "another worker", "another job", "taken back"],
 )
-def test_a_worker_with_an_old_lease_of_a_part_is_refused(there: BulkPart) -> None:
+def test_a_worker_with_an_old_lease_of_a_part_is_refused(stored: BulkPart) -> None:
     with pytest.raises(LeaseLost, match="part 1 of the bulk job job-1 of metrics is no longer leased to w under epoch"):
-        finish(there, LEASED)
+        finish(stored, LEASED)
 
 
 def test_only_one_of_two_workers_gets_the_part(board: BulkBoard) -> None:
@@ -113,7 +113,7 @@ def test_a_part_that_was_taken_back_is_not_finished_by_its_former_worker(board: 
     assert all_parts(board) == before
 
 
-def test_a_part_whose_lease_is_renewed_is_left_alone(board: BulkBoard, store: Store, clock: ManualClock) -> None:
+def test_a_part_whose_lease_is_renewed_is_not_taken_back(board: BulkBoard, store: Store, clock: ManualClock) -> None:
     held: BulkPart | None = leased(board)
     other = BulkBoard(store, "metrics", clock, POLICY)
     for _ in range(20):
@@ -150,8 +150,8 @@ def test_a_part_that_was_finished_without_an_answer_is_finished_once(
     board: BulkBoard, store: Store, clock: ManualClock
 ) -> None:
     held = leased(board)
-    deaf: Any = MissedAnswers(store)
-    other = BulkBoard(deaf, "metrics", clock, POLICY)
+    store_without_answer: Any = MissedAnswers(store)
+    other = BulkBoard(store_without_answer, "metrics", clock, POLICY)
     with pytest.raises(StoreUnavailable):
         other.finish(held, lambda part: replace(part, outcome="first"))
     assert other.finish(held, lambda part: replace(part, outcome="second"))
@@ -200,7 +200,7 @@ def test_a_renewal_that_takes_long_does_not_make_a_part_safe_for_longer(
 ) -> None:
     part = leased(board)
     keeper = LeaseKeeper(board, [part])
-    assert keeper.remaining_s(part) == 0, "nobody said when it was leased"
+    assert keeper.remaining_s(part) == 0, "the time of its lease is unknown"
     replaced = board.store.replace_bulk_part
 
     def slowly(before: BulkPart, after: BulkPart) -> bool:

@@ -93,7 +93,7 @@ class Gate:
         return self.wait
 
 
-def test_samples_that_one_limit_delays_use_up_no_permission_of_later_ones() -> None:
+def test_samples_delayed_by_one_limit_do_not_consume_later_limits() -> None:
     gate, limit = Gate(3.0), RateLimit(1_000, ManualClock())
     both = Throttles((gate, limit))
     assert [both.wait_s(5_000) for _ in range(9)] == [3.0] * 9
@@ -153,9 +153,9 @@ def test_workers_that_have_parts_share_the_rate_equally() -> None:
 def test_a_worker_lands_at_its_share_of_the_job_s_rate_or_at_its_own() -> None:
     job, clock = changed_rate(JOB, 1_000.0), ManualClock()
     rates, slow = JobRates("a", clock), JobRates("b", clock, 100.0)
-    for one in (rates, slow):
-        one.update(job, leased("a", "b"))
-        assert one.wait_s("job", 3_000) == 0
+    for limits in (rates, slow):
+        limits.update(job, leased("a", "b"))
+        assert limits.wait_s("job", 3_000) == 0
     assert (rates.wait_s("job", 1), slow.wait_s("job", 1)) == (pytest.approx(5), pytest.approx(29))
     assert rates.wait_s("another job", 10**9) == 0
     rates.update(job, leased("a"))

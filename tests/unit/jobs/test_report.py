@@ -33,7 +33,7 @@ def test_counts_are_sums_and_lines_go_on_through_the_parts_of_a_file() -> None:
     report = job_report([part(0, "a", 3), part(1, "a", 1, 2), part(2, "b", 4)])
     assert (report.counts.records, report.counts.samples, report.counts.bad) == (30, 27, 4)
     assert (report.files, report.parts_done, report.bad) == (2, 3, {"wrong": 4})
-    assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 3), ("a", 11), ("a", 12), ("b", 4)]
+    assert [(line.uri, line.record.line) for line in report.bad_lines] == [("a", 3), ("a", 11), ("a", 12), ("b", 4)]
     assert report.times.counts == {0: 27}
     assert report.nulls == 3
     assert report.series == 15
@@ -42,10 +42,10 @@ def test_counts_are_sums_and_lines_go_on_through_the_parts_of_a_file() -> None:
 
 def test_a_header_counts_as_a_line_of_its_file() -> None:
     report = job_report([part(0, "a", 3, header_lines=1), part(1, "a", 1, header_lines=1), part(2, "b", 4)])
-    assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 4), ("a", 12), ("b", 4)]
+    assert [(line.uri, line.record.line) for line in report.bad_lines] == [("a", 4), ("a", 12), ("b", 4)]
 
 
 def test_lines_after_a_part_that_is_not_done_are_unknown() -> None:
     report = job_report([part(0, "a", 1), part(1, "a", done=False), part(2, "a", 5), part(3, "b", 2)])
     assert report.parts_done == 3
-    assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 1), ("a", 0), ("b", 2)]
+    assert [(line.uri, line.record.line) for line in report.bad_lines] == [("a", 1), ("a", 0), ("b", 2)]

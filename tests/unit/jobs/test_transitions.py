@@ -76,7 +76,7 @@ class TestBegin:
         assert resume(paused, NOW + 9).state is BulkJobState.PLANNED
         assert resume(paused, NOW + 10).state is BulkJobState.RUNNING
 
-    @pytest.mark.parametrize("state", [one for one in BulkJobState if one is not BulkJobState.PLANNED])
+    @pytest.mark.parametrize("state", [state for state in BulkJobState if state is not BulkJobState.PLANNED])
     def test_no_other_job_begins(self, state: BulkJobState) -> None:
         assert begin(job(state), NOW) == job(state)
 
@@ -115,7 +115,7 @@ class TestPauseAndCancel:
         assert complete_stop(request_stop(job(state), Wanted.CANCELLED, NOW), [], NOW).state is BulkJobState.CANCELLED
 
     @pytest.mark.parametrize("state", [*sorted(ENDED), BulkJobState.COMPLETING])
-    def test_what_has_ended_is_not_stopped(self, state: BulkJobState) -> None:
+    def test_an_ended_job_is_not_stopped(self, state: BulkJobState) -> None:
         with pytest.raises(InvalidTransition, match=f"is {state}"):
             request_stop(job(state), Wanted.CANCELLED, NOW)
 
@@ -130,12 +130,12 @@ class TestResume:
         once = resume(job(BulkJobState.PAUSED), NOW)
         assert resume(once, NOW + 1) == once
 
-    def test_it_takes_back_a_pause_that_does_not_hold_yet(self) -> None:
+    def test_it_takes_back_a_pause_that_has_not_taken_effect(self) -> None:
         pausing = request_stop(job(BulkJobState.RUNNING), Wanted.PAUSED, NOW)
         assert takes_parts(resume(pausing, NOW))
 
     @pytest.mark.parametrize("state", [BulkJobState.DONE, BulkJobState.CANCELLED, BulkJobState.COMPLETING])
-    def test_what_has_ended_is_not_resumed(self, state: BulkJobState) -> None:
+    def test_an_ended_job_is_not_resumed(self, state: BulkJobState) -> None:
         with pytest.raises(InvalidTransition, match=f"is {state}"):
             resume(job(state), NOW)
 
@@ -157,7 +157,7 @@ class TestBreaker:
         assert "500 of 2000" in broken.reason
         assert not takes_parts(broken)
 
-    @pytest.mark.parametrize("state", [one for one in BulkJobState if one is not BulkJobState.RUNNING])
+    @pytest.mark.parametrize("state", [state for state in BulkJobState if state is not BulkJobState.RUNNING])
     def test_no_other_job_breaks(self, state: BulkJobState) -> None:
         assert trip_breaker(job(state), MUCH_BAD, RULES, NOW) == job(state)
 
@@ -185,7 +185,7 @@ class TestConclude:
         running = job(BulkJobState.RUNNING)
         assert conclude(running, parts(*found), NOW) == running
 
-    @pytest.mark.parametrize("state", [one for one in BulkJobState if one is not BulkJobState.RUNNING])
+    @pytest.mark.parametrize("state", [state for state in BulkJobState if state is not BulkJobState.RUNNING])
     def test_only_a_running_job_is_concluded(self, state: BulkJobState) -> None:
         assert conclude(job(state), parts(JobState.DONE, JobState.DONE), NOW) == job(state)
 
@@ -195,7 +195,7 @@ class TestConclude:
         assert conclude(stopping, done, NOW) == stopping
         assert complete_stop(stopping, done, NOW).state.value == wanted.value
 
-    def test_only_once(self) -> None:
+    def test_a_job_is_concluded_once(self) -> None:
         with pytest.raises(InvalidTransition):
             complete(job(BulkJobState.DONE), "another report", NOW)
 

@@ -7,7 +7,7 @@ from strandline.jobs.worker_names import GoneWorkers, spark_worker_name
 pytestmark = pytest.mark.unit
 
 
-def test_a_dead_process_is_gone_at_once_and_a_dead_driver_once_its_grants_are_over() -> None:
+def test_a_dead_process_is_gone_at_once_and_a_dead_driver_after_its_grants_have_expired() -> None:
     clock, dead = ManualClock(), set[str]()
     gone = GoneWorkers(lambda worker: worker in dead, clock)
     driver = spark_worker_name("a")

@@ -15,24 +15,24 @@ def a_mutant(*edits: Edit) -> Mutant:
     return Mutant("a-fault", "area", "A rule", "recovery/module.py", edits, ("tests/unit",))
 
 
-def test_every_fault_fits_its_file_once_and_the_tests_named_for_it_are_there() -> None:
+def test_every_fault_fits_its_file_once_and_the_tests_named_for_it_exist() -> None:
     assert [problem for mutant in load_mutants() for problem in problems(mutant)] == []
 
 
-def test_there_are_faults_over_all_parts_that_keep_data() -> None:
+def test_there_are_faults_in_all_areas_that_keep_data() -> None:
     faults = load_mutants()
     assert len(faults) >= 70
     wanted = {"cuts", "recovery", "jobs", "clocks", "flush", "ownership", "index", "reads", "store", "gateway"}
-    assert {one.area for one in faults} >= wanted
+    assert {fault.area for fault in faults} >= wanted
 
 
 @pytest.mark.parametrize("source", ["value = 2\n", "value = 1\nvalue = 1\n"])
-def test_a_fault_whose_text_is_not_there_once_is_named(source: str) -> None:
+def test_a_fault_whose_text_does_not_occur_exactly_once_is_named(source: str) -> None:
     with pytest.raises(InvalidMutant, match=r"a-fault: recovery/module\.py has this [02] times"):
         mutated(a_mutant(Edit("value = 1", "value = 3")), source)
 
 
-def test_a_fault_is_in_the_copy_for_a_while_and_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_fault_is_applied_to_the_copy_temporarily_and_leaves_no_trace(tmp_path: Path) -> None:
     source = tmp_path / "recovery" / "module.py"
     source.parent.mkdir()
     source.write_text("value = 1\n")

@@ -3,67 +3,38 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from strandline.index.documents import decode_part_key, encode_part_key
-from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.promql.aggregation.counting import go_decimal
 from strandline.promql.aggregation.spec import AggregationSpec
-from strandline.promql.aggregations import Accumulator, GroupedAccumulator, accumulate, aggregate, finish, merge
+from strandline.promql.aggregations import GroupedAccumulator, accumulate, aggregate, finish, merge
 from strandline.promql.errors import EvaluationError
 from strandline.promql.expressions import Aggregator
 from strandline.promql.labels import groups
-from strandline.promql.values import NO_SAMPLE, NO_SAMPLE_BITS, Vector
+from strandline.promql.values import Vector
+from support.aggregated_vectors import (
+    INF,
+    MAX,
+    NAN,
+    Labels,
+    all_evaluations,
+    cells,
+    column,
+    some_vector,
+    spec_of,
+    vector,
+)
 
 pytestmark = pytest.mark.unit
-
-NAN, INF, MAX = math.nan, math.inf, 1.7e308
-Labels = tuple[tuple[str, str], ...]
-Cells = dict[Labels, list[float | None]]
-
-
-def vector(*series: tuple[dict[str, str], list[float | None]]) -> Vector:
-    keys = [encode_part_key(labels) for labels, _ in series]
-    columns = KeyBytes(
-        np.cumsum([0, *map(len, keys)], dtype=np.int64), np.frombuffer(bytearray(b"".join(keys)), dtype=np.uint8)
-    )
-    return Vector(columns, np.array([[NO_SAMPLE if v is None else v for v in values] for _, values in series]))
-
-
-def column(*values: float | None) -> Vector:
-    """Series i=00, i=01, ... at one step."""
-    return vector(*(({"i": f"{i:02}"}, [value]) for i, value in enumerate(values)))
-
-
-def cells(found: Vector) -> Cells:
-    """The value at each step, or None, by label set. Series without samples are dropped; label sets are distinct."""
-    result: Cells = {}
-    for place in range(len(found.keys)):
-        row = found.values[place]
-        values = [
-            None if bits == NO_SAMPLE_BITS else float(value)
-            for value, bits in zip(row, row.view(np.uint64), strict=True)
-        ]
-        labels = tuple(decode_part_key(found.keys.key(place)).items())
-        assert labels not in result
-        if any(value is not None for value in values):
-            result[labels] = values
-    return result
 
 
 def only(found: Vector) -> float:
     [[value]] = cells(found).values()
     assert value is not None
     return value
-
-
-def spec_of(aggregator: Aggregator, steps: int = 1, parameter: float | str | None = None, *by: str) -> AggregationSpec:
-    given = np.full(steps, parameter) if isinstance(parameter, int | float) else parameter
-    return AggregationSpec(aggregator, by, parameter=given)
 
 
 def value_of(aggregator: Aggregator, *values: float | None, parameter: float | None = None) -> float:
@@ -75,10 +46,10 @@ def expected(aggregator: Aggregator, values: list[float], quantile: float) -> fl
     count = len(values)
     mean = math.fsum(values) / count
     variance = math.fsum((value - mean) ** 2 for value in values) / count
-    place = quantile * (count - 1)
-    low = math.floor(place)
+    rank = quantile * (count - 1)
+    low = math.floor(rank)
     ordered = sorted(values)
-    between = ordered[low] * (1 - place + low) + ordered[min(low + 1, count - 1)] * (place - low)
+    between = ordered[low] * (1 - rank + low) + ordered[min(low + 1, count - 1)] * (rank - low)
     return {
         Aggregator.SUM: math.fsum(values),
         Aggregator.AVG: mean,
@@ -90,43 +61,6 @@ def expected(aggregator: Aggregator, values: list[float], quantile: float) -> fl
         Aggregator.STDDEV: math.sqrt(variance),
         Aggregator.QUANTILE: between,
     }[aggregator]
-
-
-def some_vector(source: random.Random, series: int, steps: int, *, few_values: bool = False) -> Vector:
-    def value() -> float | None:
-        if source.random() < 0.2:
-            return None
-        return float(source.randrange(4)) if few_values else source.uniform(-1, 1) * 10 ** source.randrange(12)
-
-    return vector(
-        *(
-            ({"__name__": "m", "i": str(i), "job": str(source.randrange(5))}, [value() for _ in range(steps)])
-            for i in range(series)
-        )
-    )
-
-
-def parts_of(source: random.Random, all_series: Vector) -> Iterator[Vector]:
-    """The series in random order, in parts of random sizes."""
-    order = list(range(len(all_series.keys)))
-    source.shuffle(order)
-    while order:
-        size = source.randrange(1, 20)
-        rows = np.array(order[:size])
-        del order[:size]
-        yield Vector(take_keys(all_series.keys, rows), np.ascontiguousarray(all_series.values[rows]))
-
-
-def all_evaluations(spec: AggregationSpec, source: random.Random, all_series: Vector) -> Iterator[Cells]:
-    """The result computed at once, block by block, and by merging states."""
-    steps = all_series.values.shape[1]
-    yield cells(aggregate(spec, all_series))
-    accumulator = Accumulator(spec, steps)
-    for part in parts_of(source, all_series):
-        accumulator.add(part.keys, part.values)
-    yield cells(finish(spec, accumulator.state()))
-    states = [accumulate(spec, part) for part in parts_of(source, all_series)]
-    yield cells(finish(spec, merge(spec, steps, states)))
 
 
 @pytest.mark.parametrize("by", [(), ("job",), ("job", "i")])
@@ -149,40 +83,12 @@ def test_any_split_gives_the_value_of_each_group_and_step(aggregator: Aggregator
         assert found.keys() == members.keys()
         for group, rows in members.items():
             for step, quantile in enumerate(quantiles):
-                there = [value for row in rows if (value := row[step]) is not None]
+                present = [value for row in rows if (value := row[step]) is not None]
                 answer = found[group][step]
-                if not there:
+                if not present:
                     assert answer is None
                 else:
-                    assert answer == pytest.approx(expected(aggregator, there, quantile), rel=1e-12, abs=1e-9)
-
-
-@pytest.mark.parametrize("aggregator", [Aggregator.TOPK, Aggregator.BOTTOMK])
-def test_any_split_gives_the_best_series_of_each_group_and_step(aggregator: Aggregator) -> None:
-    source = random.Random(7)  # noqa: S311 - not for secrets
-    all_series = some_vector(source, 80, 6)
-    limits = [0.0, 1.9, 3.0, -5.0, 10.0, 1000.0]
-    spec = AggregationSpec(aggregator, ("job",), parameter=np.array(limits))
-    best: Cells = {}
-    by_job: dict[str, Cells] = {}
-    for labels, values in cells(all_series).items():
-        by_job.setdefault(dict(labels)["job"], {})[labels] = values
-    for series in by_job.values():
-        for step, limit in enumerate(limits):
-            there = [(value, labels) for labels, values in series.items() if (value := values[step]) is not None]
-            there.sort(reverse=aggregator is Aggregator.TOPK)
-            for value, labels in there[: max(int(limit), 0)]:
-                best.setdefault(labels, [None] * len(limits))[step] = value
-    for found in all_evaluations(spec, source, all_series):
-        assert found == best
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_of_equal_values_the_first_by_labels_stay_whatever_the_split(seed: int) -> None:
-    source = random.Random(seed)  # noqa: S311 - not for secrets
-    all_series = vector(*(({"i": f"{i:02}"}, [1.0, NAN]) for i in range(40)))
-    for found in all_evaluations(spec_of(Aggregator.TOPK, 2, 3), source, all_series):
-        assert [labels for labels, values in sorted(found.items())] == [(("i", f"{i:02}"),) for i in range(3)]
+                    assert answer == pytest.approx(expected(aggregator, present, quantile), rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize("by", [(), ("job",)])
@@ -285,7 +191,7 @@ def test_a_variance_that_overflows_is_the_same_in_any_order_and_split(
     ],
 )
 @pytest.mark.parametrize("is_split", [False, True])
-def test_what_is_not_finite_counts_as_in_prometheus(
+def test_values_that_are_not_finite_count_as_in_prometheus(
     aggregator: Aggregator, values: tuple[float | None, ...], answer: float, *, is_split: bool
 ) -> None:
     spec = spec_of(aggregator)
@@ -326,66 +232,7 @@ def test_quantiles_that_are_warned_about() -> None:
     assert spec_of(Aggregator.QUANTILE, 2, 1.0).invalid_quantiles() == []
 
 
-def test_at_a_single_step_the_best_come_first_group_by_group_and_nan_last() -> None:
-    series = vector(*(({"g": g, "i": str(i)}, [v]) for g in "ab" for i, v in enumerate((NAN, 1.0, 3.0, INF, 2.0))))
-    top = aggregate(spec_of(Aggregator.TOPK, 1, 5, "g"), series)
-    assert ["".join(dict(labels).values()) for labels in cells(top)] == [
-        "a3",
-        "a2",
-        "a4",
-        "a1",
-        "a0",
-        "b3",
-        "b2",
-        "b4",
-        "b1",
-        "b0",
-    ]
-    bottom = aggregate(spec_of(Aggregator.BOTTOMK, 1, 4, "g"), series)
-    assert ["".join(dict(labels).values()) for labels in cells(bottom)] == [
-        "a1",
-        "a4",
-        "a2",
-        "a3",
-        "b1",
-        "b4",
-        "b2",
-        "b3",
-    ]
-
-
-def test_of_equal_values_those_whose_labels_come_first_stay_and_come_first() -> None:
-    # Prometheus keeps 01 of the first: a greater value that comes later takes the first one's place in its heap.
-    for values, kept in (((1.0, 1.0, 2.0), "2 0"), ((2.0, 1.0, 1.0), "0 1"), ((NAN, NAN, NAN), "0 1")):
-        top = aggregate(spec_of(Aggregator.TOPK, 1, 2), column(*values))
-        assert list(cells(top)) == [(("i", f"0{place}"),) for place in kept.split()]
-    assert list(cells(aggregate(spec_of(Aggregator.BOTTOMK, 1, 2), column(1.0, 2.0, -0.0, 0.0)))) == [
-        (("i", "02"),),
-        (("i", "03"),),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ([1.0, NAN], "Parameter value is NaN"),
-        ([NAN], "Parameter value is NaN"),
-        ([1.0, 1e19], r"Scalar value 1e\+19 overflows int64"),
-        ([INF], r"Scalar value \+Inf overflows int64"),
-        ([1.0, -1e19], r"Scalar value -1e\+19 underflows int64"),
-    ],
-)
-def test_limits_that_are_not_counts_are_rejected(limits: list[float], message: str) -> None:
-    with pytest.raises(EvaluationError, match=message):
-        AggregationSpec(Aggregator.TOPK, parameter=np.array(limits)).check()
-
-
-@pytest.mark.parametrize("limits", [[-1e19], [-INF, 0.5], [9.2e18], []])
-def test_limits_below_1_keep_nothing_and_large_ones_all(limits: list[float]) -> None:
-    AggregationSpec(Aggregator.TOPK, parameter=np.array(limits)).check()
-
-
-def test_values_are_written_without_exponents() -> None:
+def test_values_are_formatted_without_exponents() -> None:
     written = {
         1.0: "1",
         0.1: "0.1",

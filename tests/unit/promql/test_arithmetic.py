@@ -112,7 +112,7 @@ def test_comparisons_filter_and_keep_the_vectors_value(name: Operator) -> None:
 
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
-def test_the_result_without_a_sample_is_no_sample(name: Operator) -> None:
+def test_without_a_sample_the_result_has_no_sample(name: Operator) -> None:
     left, right = matrix([1, NO_SAMPLE, 3, NO_SAMPLE]), matrix([1, 2, NO_SAMPLE, NO_SAMPLE])
     row = np.zeros(1, dtype=np.int64)
     for returns_bool in (False, True):

@@ -40,10 +40,10 @@ def grid(steps: int) -> Grid:
     return Grid(60_000, 15_000, steps)
 
 
-def quantiles(found: Vector, *asked: float) -> tuple[Vector, Annotations]:
+def quantiles(found: Vector, *levels: float) -> tuple[Vector, Annotations]:
     # One step for each.
-    values = np.repeat(found.values, len(asked), axis=1) if found.values.shape[1] == 1 else found.values
-    return histogram_quantile(np.array(asked, dtype=np.float64), Vector(found.keys, values), grid(len(asked)))
+    values = np.repeat(found.values, len(levels), axis=1) if found.values.shape[1] == 1 else found.values
+    return histogram_quantile(np.array(levels, dtype=np.float64), Vector(found.keys, values), grid(len(levels)))
 
 
 def row(found: Vector) -> list[float]:
@@ -212,21 +212,21 @@ def test_bounds_are_parsed_as_go_parses_them(text: str, expected: float | None) 
     assert found == expected or (expected is not None and found is not None and math.isnan(found + expected))
 
 
-def modelled(asked: float, counts: list[tuple[float, float]]) -> float:
+def modelled(levels: float, counts: list[tuple[float, float]]) -> float:
     """The quantile of valid buckets, the last one +Inf, by definition, with counts raised to the maximum so far."""
     bounds = [bound for bound, _ in counts]
     raised: F64s = np.maximum.accumulate([count for _, count in counts])
-    rank = asked * raised[-1]
-    place = bisect_left(raised.tolist(), rank)
+    rank = levels * raised[-1]
+    position = bisect_left(raised.tolist(), rank)
     # Without observations, or where the first bucket can't be interpolated.
-    if raised[-1] == 0 or (place == 0 and raised[0] == 0 and bounds[0] > 0):
+    if raised[-1] == 0 or (position == 0 and raised[0] == 0 and bounds[0] > 0):
         return NAN
-    if place == len(bounds) - 1:
+    if position == len(bounds) - 1:
         return bounds[-2]
-    if place == 0:
+    if position == 0:
         return bounds[0] * rank / raised[0] if bounds[0] > 0 else bounds[0]
-    share = (rank - raised[place - 1]) / (raised[place] - raised[place - 1])
-    return float(bounds[place - 1] + (bounds[place] - bounds[place - 1]) * share)
+    share = (rank - raised[position - 1]) / (raised[position] - raised[position - 1])
+    return float(bounds[position - 1] + (bounds[position] - bounds[position - 1]) * share)
 
 
 def test_many_histograms_agree_with_the_model() -> None:
@@ -243,9 +243,11 @@ def test_many_histograms_agree_with_the_model() -> None:
         for bound, counts in found
     ]
     generator.shuffle(series)
-    asked = [0, 0.2, 0.5, 0.77, 0.99, 1]
-    found, _ = histogram_quantile(np.array(asked, dtype=np.float64), buckets(*series), grid(6))
-    by_number = {decode_part_key(found.keys.key(place))["number"]: found.values[place].tolist() for place in range(40)}
+    levels = [0, 0.2, 0.5, 0.77, 0.99, 1]
+    found, _ = histogram_quantile(np.array(levels, dtype=np.float64), buckets(*series), grid(6))
+    by_number = {
+        decode_part_key(found.keys.key(position))["number"]: found.values[position].tolist() for position in range(40)
+    }
     for number, expected in histograms:
-        model = [modelled(asked[step], [(bound, counts[step]) for bound, counts in expected]) for step in range(6)]
+        model = [modelled(levels[step], [(bound, counts[step]) for bound, counts in expected]) for step in range(6)]
         assert same(by_number[number], model), expected

@@ -80,7 +80,7 @@ def test_decimal_logarithms_are_gos() -> None:
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_a_gap_stays_a_gap_and_nothing_else_becomes_one(name: str) -> None:
+def test_gaps_stay_gaps_and_no_value_becomes_one(name: str) -> None:
     parameters = {"clamp": 2, "clamp_min": 1, "clamp_max": 1}.get(name, 0)
     values = np.array([[NO_SAMPLE, NAN, 1.0], [-INF, NO_SAMPLE, -1.0]])
     found = evaluate_elementwise(name, values, (np.zeros(3),) * parameters, grid(3))

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 MINUTE = 60_000
 ARGUMENTS = {ValueType.VECTOR: "m", ValueType.SCALAR: "1", ValueType.MATRIX: "m[5m]", ValueType.STRING: "'le'"}
-# Neither has a multiple of 20 minutes in its last minute.
+# Neither time has a multiple of 20 minutes in its last minute.
 TIMES = (QueryTimes.instant(25 * MINUTE), QueryTimes(25 * MINUTE, 26 * MINUTE, MINUTE // 2))
 
 

@@ -130,7 +130,7 @@ NaN
         for query in group.strip().splitlines()
     ],
 )
-def test_everyday_queries_are_printed_as_they_are_written(query):
+def test_everyday_queries_are_printed_unchanged(query):
     assert print_expression(parse(query)) == query
 
 

@@ -71,8 +71,8 @@ def _link(*link: object) -> Damage:
     return lambda data: data["chain"].append(list(link))
 
 
-def _in_grouping(place: int, value: object) -> Damage:
-    return lambda data: data["grouping"].__setitem__(place, value)
+def _in_grouping(index: int, value: object) -> Damage:
+    return lambda data: data["grouping"].__setitem__(index, value)
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {

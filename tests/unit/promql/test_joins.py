@@ -248,7 +248,7 @@ def test_duplicates_are_no_error_at_steps_where_the_other_side_is_empty() -> Non
     }
 
 
-def test_a_match_that_a_comparison_filters_out_is_still_one_too_many() -> None:
+def test_a_match_that_a_comparison_filters_out_still_counts_as_duplicate() -> None:
     left = vector({REQUESTS: [1] * 4, MORE_REQUESTS: [1] * 4})
     with pytest.raises(EvaluationError, match="many-to-one matching must be explicit"):
         join(Operator.GREATER, left, vector({OLD: [5] * 4}), Matching(labels=("instance",), is_on=True))

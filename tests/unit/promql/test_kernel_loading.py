@@ -29,7 +29,7 @@ def compiled() -> dict[str, int]:
 
 
 def test_each_kernel_is_compiled_for_one_kind_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The others have a test of their own.
+    # The others have their own test.
     monkeypatch.setattr(kernel_loading.windows, "load_kernels", lambda: None)
     kernel_loading.load_kernels()
     before = compiled()

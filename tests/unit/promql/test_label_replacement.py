@@ -19,7 +19,7 @@ def made(*label_sets: dict[str, str]) -> KeyBytes:
 
 
 def read(keys: KeyBytes) -> list[dict[str, str]]:
-    return [decode_part_key(keys.key(place)) for place in range(len(keys))]
+    return [decode_part_key(keys.key(position)) for position in range(len(keys))]
 
 
 def replaced(expression: str, text: str, replacement: str) -> str | None:

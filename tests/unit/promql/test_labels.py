@@ -38,8 +38,8 @@ def made(*label_sets: dict[str, str]) -> KeyBytes:
 
 def read(keys: KeyBytes) -> list[dict[str, str]]:
     """The label sets; each is checked to be in canonical form."""
-    decoded = [decode_part_key(keys.key(place)) for place in range(len(keys))]
-    assert [encode_part_key(labels) for labels in decoded] == [keys.key(place) for place in range(len(keys))]
+    decoded = [decode_part_key(keys.key(position)) for position in range(len(keys))]
+    assert [encode_part_key(labels) for labels in decoded] == [keys.key(position) for position in range(len(keys))]
     return decoded
 
 
@@ -81,7 +81,7 @@ def test_groups_of_blocks_are_those_of_the_whole() -> None:
     assert len(table) == 500
 
 
-def test_keys_given_out_do_not_change_when_groups_are_added() -> None:
+def test_returned_keys_do_not_change_when_groups_are_added() -> None:
     table = GroupTable.of_whole_keys()
     table.add(made({"a": "1"}))
     before = table.keys

@@ -29,7 +29,7 @@ EXPRESSIONS = 300
 
 def pushed(text: str) -> list[str]:
     """The matchers that are pushed to each selector, in the order of the fragments."""
-    return [", ".join(map(print_matcher, one.pushed)) for one in prepare(text, NOW).fragments]
+    return [", ".join(map(print_matcher, fragment.pushed)) for fragment in prepare(text, NOW).fragments]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_matchers_are_pushed_through_nodes_that_keep_the_label_and_have_no_annot
 
 def test_nothing_is_pushed_if_a_selector_would_be_read_twice() -> None:
     assert pushed("(a{x='1'} and b) + b") == ["", ""]
-    assert pushed("(a{x='1'} and b) + b{x='1'}") == ["", 'x="1"'], "here it is read once instead of twice"
+    assert pushed("(a{x='1'} and b) + b{x='1'}") == ["", 'x="1"'], "it is read once instead of twice"
 
 
 WORDS = Vocabulary(
@@ -168,9 +168,9 @@ def outcome(engine: LocalEngine, prepared: Prepared) -> tuple[Result | str, bool
         for fragment in prepared.fragments:
             fetched[fragment], found = engine.fetch(fragment)
             annotations |= found
-        return evaluate(prepared, fetched, annotations), any(one.pushed for one in prepared.fragments)
+        return evaluate(prepared, fetched, annotations), any(fragment.pushed for fragment in prepared.fragments)
     except EvaluationError as error:
-        return error.message, any(one.pushed for one in prepared.fragments)
+        return error.message, any(fragment.pushed for fragment in prepared.fragments)
 
 
 def listed(result: Result) -> dict[bytes, tuple[list[int], bytes]]:
@@ -212,4 +212,4 @@ def test_random_expressions_have_the_same_answer_with_and_without_pushed_matcher
         assert found.annotations == expected.annotations, text
         answered += has_pushed and bool(listed(found))
     assert narrowed > EXPRESSIONS // 4, "filters are pushed in many of them"
-    assert answered > EXPRESSIONS // 10, "and many of these have an answer"
+    assert answered > EXPRESSIONS // 10, "and many of those have an answer"

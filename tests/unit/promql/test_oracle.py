@@ -32,8 +32,8 @@ def engines() -> list[LocalEngine]:
 def test_a_thousand_answers_are_those_of_prometheus() -> None:
     differences = []
     for case, engine in zip(in_process(stratified(1000)), cycle(engines()), strict=False):
-        if why := difference(case, *answered(engine, case)):
-            differences.append(f"{case.name} {case.query}: {why}")
+        if mismatch := difference(case, *answered(engine, case)):
+            differences.append(f"{case.name} {case.query}: {mismatch}")
     assert differences == []
 
 
@@ -50,7 +50,7 @@ def test_answers_over_http_are_those_of_prometheus() -> None:
     stored = [(dict(labels), samples) for labels, samples in series().items()]
     chosen = [case for case in stratified(300, offset=7) if case.name not in KNOWN_DIFFERENCES]
     differences = [
-        why for shards, of_one in parts(chosen) for why in over_http(FakeQueries(stored, shards=shards), of_one)
+        mismatch for shards, cases in parts(chosen) for mismatch in over_http(FakeQueries(stored, shards=shards), cases)
     ]
     assert differences == []
 
@@ -62,23 +62,23 @@ def parts(chosen: Sequence[Case]) -> list[tuple[int, Sequence[Case]]]:
 def over_http(queries: FakeQueries, chosen: Sequence[Case]) -> list[str]:
     async def test() -> list[str]:
         async with api_served(queries) as serving:
-            return [why for why in [await asked(serving, case) for case in chosen] if why]
+            return [mismatch for mismatch in [await difference_over_http(serving, case) for case in chosen] if mismatch]
 
     return in_loop(test())
 
 
-async def asked(serving: Served, case: Case) -> str:
+async def difference_over_http(serving: Served, case: Case) -> str:
     if case.time is None:
         times = {name: f"{value / 1000:.3f}" for name, value in _range(case).items()}
         reply = await serving.post("/api/v1/query_range", data={"query": case.query, **times})
     else:
         reply = await serving.get("/api/v1/query", params={"query": case.query, "time": f"{case.time / 1000:.3f}"})
-    told = orjson.loads(reply.body)
-    why = difference(case, reply.status, told)
-    if not why and case.response["status"] == "success":
-        kinds = [kind for kind in ("warnings", "infos") if (kind in told) != (kind in case.response)]
-        why = f"{kinds} are in one answer alone" if kinds else ""
-    return f"{case.name} {case.query}: {why}" if why else ""
+    answer = orjson.loads(reply.body)
+    mismatch = difference(case, reply.status, answer)
+    if not mismatch and case.response["status"] == "success":
+        kinds = [kind for kind in ("warnings", "infos") if (kind in answer) != (kind in case.response)]
+        mismatch = f"{kinds} are in one answer alone" if kinds else ""
+    return f"{case.name} {case.query}: {mismatch}" if mismatch else ""
 
 
 def _range(case: Case) -> dict[str, int]:
@@ -93,28 +93,28 @@ def answered(engine: LocalEngine, case: Case) -> tuple[int, dict[str, Any]]:
         return 400, {"status": "error", "errorType": "bad_data", "error": error.message}
     except StrandlineError as error:
         return 422, {"status": "error", "errorType": "execution", "error": error.message}
-    return 200, {"status": "success", "data": {"resultType": result.kind.value, "result": plain(result)}}
+    return 200, {"status": "success", "data": {"resultType": result.kind.value, "result": as_json(result)}}
 
 
-def plain(result: Result) -> Any:
+def as_json(result: Result) -> Any:
     """As parsed from JSON."""
     match result.kind:
         case ValueType.STRING:
             return [result.time / 1000, result.text]
         case ValueType.SCALAR:
-            return [result.time / 1000, written(result.number)]
+            return [result.time / 1000, number_text(result.number)]
     points = result.points
     assert points is not None
     found = []
-    for place in range(len(points)):
-        own = slice(int(points.first_point[place]), int(points.first_point[place + 1]))
+    for position in range(len(points)):
+        own = slice(int(points.first_point[position]), int(points.first_point[position + 1]))
         values = [
-            [time / 1000, written(value)]
+            [time / 1000, number_text(value)]
             for time, value in zip(points.time[own].tolist(), points.value[own].tolist(), strict=True)
         ]
-        found.append({"metric": decode_part_key(points.keys.key(place)), "values": values})
+        found.append({"metric": decode_part_key(points.keys.key(position)), "values": values})
     return found
 
 
-def written(value: float) -> str:
+def number_text(value: float) -> str:
     return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}.get(repr(value), repr(value))

@@ -39,7 +39,7 @@ def name_of(metric: str) -> Matcher:
     return Matcher("__name__", MatchOp.EQUAL, metric)
 
 
-# Each with all its parentheses: those that were added show the precedence.
+# Each with all its parentheses; the added ones show the precedence.
 @pytest.mark.parametrize(
     ("query", "grouped"),
     [

@@ -50,8 +50,8 @@ def samples(draw: Random) -> Samples:
     keys, times, values, first = [], [], [], [0]
     for number in range(draw.randrange(1, 9)):
         labels = {"__name__": draw.choice(["m", "m", "n_total"]), "x": str(number % 3), "y": str(number)}
-        begun, lasts = draw.randrange(STEPS), draw.randrange(STEPS)
-        own = sorted(draw.sample(range(begun * STEP, (begun + lasts + 1) * STEP, 1_000), 3 + 4 * lasts))
+        first_step, duration = draw.randrange(STEPS), draw.randrange(STEPS)
+        own = sorted(draw.sample(range(first_step * STEP, (first_step + duration + 1) * STEP, 1_000), 3 + 4 * duration))
         keys.append(encode_part_key(labels))
         times += own
         values += [draw.choice([float(STALE), float("nan"), *map(float, range(8))]) for _ in own]
@@ -70,10 +70,10 @@ def evaluated(text: str, held: Samples, first: int, count: int) -> tuple[Fragmen
 
 def finished(fragment: Fragment, partial: Partial) -> tuple[dict[bytes, list[int]], list[str]]:
     """The result by series, as bits."""
-    vector, told = merged(fragment, [partial])
-    rows = {vector.keys.key(place): row.view(np.int64).tolist() for place, row in enumerate(vector.values)}
+    vector, annotations = merged(fragment, [partial])
+    rows = {vector.keys.key(position): row.view(np.int64).tolist() for position, row in enumerate(vector.values)}
     assert len(rows) == len(vector.keys)
-    return rows, sorted(one.text for one in told)
+    return rows, sorted(annotation.text for annotation in annotations)
 
 
 @pytest.mark.parametrize("text", QUERIES)

@@ -36,7 +36,7 @@ def test_step_invariant_expressions_are_evaluated_once(text: str, steps: int) ->
 def test_other_expressions_are_evaluated_at_each_step(text: str) -> None:
     prepared = prepare(text, RANGE)
     assert not isinstance(prepared.rest, nodes.Repeat)
-    counts = [one.ends.count for one in prepared.fragments if isinstance(one, Fragment)]
+    counts = [fragment.ends.count for fragment in prepared.fragments if isinstance(fragment, Fragment)]
     assert RANGE.grid.count in counts
 
 
@@ -52,8 +52,8 @@ def test_a_fragment_reads_samples_after_the_start_of_its_first_window(text: str,
 
 
 def test_raw_samples_are_read_after_the_start_of_the_range() -> None:
-    assert [type(one) for one in prepare("m[5m]", NOW).fragments] == [SamplesFragment]
-    assert [(one.first, one.last) for one in prepare("m[5m] offset 1m", NOW).fragments] == [
+    assert [type(fragment) for fragment in prepare("m[5m]", NOW).fragments] == [SamplesFragment]
+    assert [(fragment.first, fragment.last) for fragment in prepare("m[5m] offset 1m", NOW).fragments] == [
         (START - 6 * MINUTE + 1, START - MINUTE)
     ]
 
@@ -69,7 +69,7 @@ def test_steps_of_a_subquery_are_multiples_of_its_step_after_the_start_of_its_ra
     )
 
 
-def test_constants_are_known_before_anything_is_read() -> None:
+def test_constants_are_evaluated_before_anything_is_read() -> None:
     fragment = only_fragment("clamp_min(m, -(1 + 2)) * (pi() * 0 + 4)")
     mapped, multiplied = fragment.chain
     assert isinstance(mapped, MapLink)

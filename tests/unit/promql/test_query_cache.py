@@ -47,7 +47,7 @@ def test_errors_are_raised_each_time_and_not_cached():
 
 def test_threads_may_share_it():
     cache = QueryCache(max_queries=5)
-    queries = [f"metric_{place % 7}" for place in range(2000)]
+    queries = [f"metric_{position % 7}" for position in range(2000)]
     with ThreadPoolExecutor(4) as pool:
         names = [tree.name for tree in pool.map(cache.parse, queries)]
     assert names == queries

@@ -53,11 +53,11 @@ def listed(result: Result) -> dict[bytes, tuple[list[int], np.ndarray]]:
     if points is None:
         return {b"": ([], np.array([result.number]))}
     return {
-        points.keys.key(place): (
-            points.time[points.first_point[place] : points.first_point[place + 1]].tolist(),
-            points.value[points.first_point[place] : points.first_point[place + 1]],
+        points.keys.key(position): (
+            points.time[points.first_point[position] : points.first_point[position + 1]].tolist(),
+            points.value[points.first_point[position] : points.first_point[position + 1]],
         )
-        for place in range(len(points))
+        for position in range(len(points))
     }
 
 
@@ -70,16 +70,16 @@ def test_random_expressions_have_the_same_answer_over_1_2_and_5_shards() -> None
     answered = 0
     for number, text in enumerate(expressions(20261118, EXPRESSIONS, words=WORDS, depth=4)):
         times = timestamps[number % 2]
-        one, *others = (outcome(engine, text, times) for engine in found.values())
+        result, *others = (outcome(engine, text, times) for engine in found.values())
         for other in others:
-            if not isinstance(one, Result) or not isinstance(other, Result):
-                assert one == other, text
+            if not isinstance(result, Result) or not isinstance(other, Result):
+                assert result == other, text
                 continue
-            expected, got = listed(one), listed(other)
+            expected, got = listed(result), listed(other)
             assert got.keys() == expected.keys(), text
-            assert one.annotations == other.annotations, text
+            assert result.annotations == other.annotations, text
             for key, (at, values) in expected.items():
                 assert got[key][0] == at, text
                 np.testing.assert_allclose(got[key][1], values, rtol=1e-9, err_msg=text)
-        answered += isinstance(one, Result) and bool(listed(one))
-    assert answered > EXPRESSIONS // 4, "most of them are about series that are there"
+        answered += isinstance(result, Result) and bool(listed(result))
+    assert answered > EXPRESSIONS // 4, "most of them concern existing series"

@@ -24,7 +24,7 @@ RANKINGS = [(aggregator, steps) for aggregator in (Aggregator.TOPK, Aggregator.B
 def some_rows(random: Random, steps: int) -> Rows:
     """Series of two groups with few values among them: NaN, none, and zeros of both signs."""
     values = (1.0, 2.0, 0.0, -0.0, nan, NO_SAMPLE)
-    names = [(random.choice("ab"), f"{place:02}") for place in range(random.randrange(1, 30))]
+    names = [(random.choice("ab"), f"{position:02}") for position in range(random.randrange(1, 30))]
     return {name: [random.choice(values) for _ in range(steps)] for name in names}
 
 
@@ -50,7 +50,7 @@ def best(rows: Rows, spec: AggregationSpec, limit: int) -> list[list[Series]]:
             for (group, name), row in rows.items()
             if is_there(row[step])
         )
-        of_groups = [[(one[0], one[3]) for one in ranked if one[0] == group][:limit] for group in "ab"]
+        of_groups = [[(entry[0], entry[3]) for entry in ranked if entry[0] == group][:limit] for group in "ab"]
         found.append([series for of_group in of_groups for series in of_group])
     return found
 
@@ -64,7 +64,7 @@ def state_of(spec: AggregationSpec, steps: int, rows: list[tuple[Series, list[fl
 
 
 def series_of(found: Vector) -> list[Series]:
-    texts = [found.keys.key(place) for place in range(len(found.keys))]
+    texts = [found.keys.key(position) for position in range(len(found.keys))]
     known = {
         encode_part_key({"group": group, "name": f"{name:02}"}): (group, f"{name:02}")
         for group in "ab"
@@ -74,7 +74,7 @@ def series_of(found: Vector) -> list[Series]:
 
 
 @pytest.mark.parametrize(("aggregator", "steps"), RANKINGS)
-def test_which_of_equal_series_stay_does_not_depend_on_how_they_are_split(aggregator: Aggregator, steps: int) -> None:
+def test_which_of_equal_series_are_kept_does_not_depend_on_their_split(aggregator: Aggregator, steps: int) -> None:
     """In blocks in random order, with 1, 2 and 5 shards."""
     random = Random(20261119)  # noqa: S311 - the same each time
     for _ in range(60):
@@ -85,7 +85,7 @@ def test_which_of_equal_series_stay_does_not_depend_on_how_they_are_split(aggreg
             listed = list(rows.items())
             random.shuffle(listed)
             found = finish(
-                spec, merge(spec, steps, [state_of(spec, steps, listed[one::shards]) for one in range(shards)])
+                spec, merge(spec, steps, [state_of(spec, steps, listed[shard::shards]) for shard in range(shards)])
             )
             names = series_of(found)
             for step in range(steps):

@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).parents[3]
 def test_every_assigned_character_has_one_script() -> None:
     ranges = sorted(run for name in script_names() for run in script(name) or ())
     assert all(last < first for (_, last), (first, _) in pairwise(ranges))
-    # Python does not know newer characters. Surrogates and private characters belong to no script.
+    # Python's data does not include newer characters. Surrogates and private characters belong to no script.
     of_scripts = joined(ranges)
     for kind in ("L", "M", "N", "P", "S", "Z", "Cc", "Cf"):
         for first, last in category(kind) or ():

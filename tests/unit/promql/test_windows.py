@@ -46,15 +46,15 @@ def keys_of(count: int) -> KeyBytes:
 
 def samples(*series: list[tuple[int, float]]) -> Samples:
     first_sample = np.cumsum([0, *map(len, series)], dtype=np.int64)
-    time = np.array([time for one in series for time, _ in one], dtype=np.int64)
+    time = np.array([time for points in series for time, _ in points], dtype=np.int64)
     # Through bits, because a staleness marker is a signalling NaN.
-    bits = [np.float64(value).view(np.int64) for one in series for _, value in one]
+    bits = [np.float64(value).view(np.int64) for points in series for _, value in points]
     return Samples(keys_of(len(series)), first_sample, time, np.array(bits, dtype=np.int64).view(np.float64))
 
 
 def every_15_s(*values: float) -> list[tuple[int, float]]:
     """From 15 s on."""
-    return [(15_000 * (place + 1), value) for place, value in enumerate(values)]
+    return [(15_000 * (position + 1), value) for position, value in enumerate(values)]
 
 
 def is_missing(values: F64Matrix) -> list[bool]:
@@ -119,13 +119,13 @@ def test_windows_agree_with_the_reference(name: str) -> None:
         parameters = (world.parameter,) if WINDOW_FUNCTIONS[name].parameters else ()
         found = evaluate_window(name, samples(*world.series), world.grid, world.length, parameters)
         for at, end in enumerate(world.grid.timestamps()):
-            for place, one in enumerate(world.series):
-                window = reference.window_of(one, int(end), world.length)
+            for position, points in enumerate(world.series):
+                window = reference.window_of(points, int(end), world.length)
                 expected = reference.evaluate(name, window, int(end), world.length, float(world.parameter[at]))
-                missing = found[place, at].view(np.int64) == NO_SAMPLE_BITS
-                assert missing == (expected is None), (seed, place, at, window)
+                missing = found[position, at].view(np.int64) == NO_SAMPLE_BITS
+                assert missing == (expected is None), (seed, position, at, window)
                 if expected is not None:
-                    assert close(float(found[place, at]), expected), (seed, place, at, window, expected)
+                    assert close(float(found[position, at]), expected), (seed, position, at, window, expected)
                     compared += 1
     assert compared > 500
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 
 def test_a_shard_without_a_cut_row_was_never_read() -> None:
     assert progress(manifest([]), 2, SHARD) is None
-    # What no cut holds together does not count: it may be left from rows that have expired.
+    # Rows without contiguous cuts do not count: they may be left from rows that have expired.
     assert progress(manifest([], rows_of(7, (0, 1))), 2, SHARD) is None
 
 
@@ -89,7 +89,7 @@ def test_everything_before_the_oldest_row_counts_as_stored_once_the_first_row_ha
     assert list(found.stored_up_to) == [8, 7]
 
 
-def test_rows_whose_cut_has_expired_before_them_do_no_harm() -> None:
+def test_rows_whose_cut_has_expired_before_them_have_no_effect() -> None:
     rows = [*rows_of(6, (0, 1)), *rows_of(7, (0, 1)), *rows_of(8, (0, 1))]
     found = known([cut(8, 100, 150)], rows)
     assert list(found.checkpoints) == [150, 150]
@@ -113,7 +113,7 @@ def test_only_what_follows_the_newest_reset_counts() -> None:
     assert set(found.missing) == {21, 22}
 
 
-def test_rows_of_a_bucket_that_a_reset_took_the_place_of_do_not_count_for_it() -> None:
+def test_rows_of_a_bucket_that_a_reset_replaced_do_not_count_for_the_reset() -> None:
     found = known([beginning(8, 0), cut(9, 0, 10)], [row(8, 0, superseded=True), *rows_of(9, (0,))])
     assert list(found.checkpoints) == [10, 0]
     assert found.missing == {9: {1}}
@@ -130,7 +130,7 @@ def test_rows_of_unknown_groups_do_not_count() -> None:
     assert list(found.checkpoints) == [150]
 
 
-# Rows that do not join.
+# Rows that are not contiguous.
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_index_rows_are_the_designated_group_s_newest_first_with_superseded_ones
     ]
     # A cut that has expired, and one before a reset, take no key away.
     found = index_rows(manifest([beginning(10, 0)], rows), 1, now=0)
-    assert [(one.bucket, one.group, one.superseded) for one in found] == [
+    assert [(row.bucket, row.group, row.superseded) for row in found] == [
         (10, 1, True),
         (9, 1, False),
         (8, 1, False),
@@ -230,10 +230,10 @@ def test_index_rows_are_the_designated_group_s_newest_first_with_superseded_ones
 
 def test_index_rows_come_in_order_whatever_the_order_of_the_manifest() -> None:
     rows = tuple(row(bucket, 0, index=True) for bucket in (5, 9, 7, 6, 8))
-    assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0, now=0)] == [9, 8, 7, 6, 5]
+    assert [row.bucket for row in index_rows(ManifestRows(STATE, (), rows), 0, now=0)] == [9, 8, 7, 6, 5]
 
 
-# Scenarios, as far as checkpoints decide them.
+# Scenarios that depend on checkpoints.
 
 
 def goes_on_from(found: Progress | None, log: LogState) -> object:
@@ -267,7 +267,7 @@ def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_
     others = [*rows_of(8, (0, 2)), *rows_of(9, (0, 2))]
     failed = known(cuts, others, groups=3)
     assert (failed.stored_up_to[designated], failed.checkpoints[designated]) == (7, 100)
-    # Even if the later bucket's row were there: what counts ends before the hole.
+    # Even if the later bucket's row existed: only rows before the hole count.
     ahead = known(cuts, [*others, row(9, designated, index=True)], groups=3)
     assert (ahead.stored_up_to[designated], ahead.checkpoints[designated]) == (7, 100)
     assert designated in ahead.missing[8]
@@ -277,7 +277,7 @@ def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_
 
 def test_an_index_bucket_that_has_expired_is_not_named_though_its_row_is_there() -> None:
     rows = tuple(replace(row(bucket, 0, index=True), data_expires=bucket * 10) for bucket in (5, 6, 7))
-    assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0, now=60)] == [7]
+    assert [row.bucket for row in index_rows(ManifestRows(STATE, (), rows), 0, now=60)] == [7]
 
 
 def test_remaining_rows_that_expire_together_are_left_out() -> None:
@@ -287,10 +287,10 @@ def test_remaining_rows_that_expire_together_are_left_out() -> None:
     kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=2 * date) for bucket in (4, 5)]
     # Bucket 2 is gone already.
     torn = manifest([*cuts[:1], *kept], [*rows_of(1, (0,)), *rows_of(4, (0,))])
-    assert {one.bucket for one in without_expired_buckets(torn, date).cuts} == {4, 5}
-    assert {one.bucket for one in without_expired_buckets(torn, 1_000).cuts} == {4, 5}
+    assert {cut.bucket for cut in without_expired_buckets(torn, date).cuts} == {4, 5}
+    assert {cut.bucket for cut in without_expired_buckets(torn, 1_000).cuts} == {4, 5}
     assert [row.bucket for row in without_expired_buckets(torn, 1_000).groups] == [4]
-    assert without_expired_buckets(torn, 999) == torn, "its time has not come: the manifest is torn"
+    assert without_expired_buckets(torn, 999) == torn, "it has not expired: the manifest has a gap"
     whole = manifest([cuts[1], *kept], [])
     assert without_expired_buckets(whole, 2 * date) == whole
 
@@ -301,8 +301,8 @@ def test_a_bucket_whose_rows_have_expired_before_its_cut_is_left_out() -> None:
     newer = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=10 * EXPIRY_SKEW_MS) for bucket in (2, 3)]
     # Group 0's row of bucket 1 is gone, and group 1 is stored up to bucket 1.
     remains = manifest([oldest, *newer], [*rows_of(1, (1,)), *rows_of(2, (0,)), *rows_of(3, (0,))])
-    assert {one.bucket for one in without_expired_buckets(remains, 1_000).cuts} == {2, 3}
-    assert {one.bucket for one in without_expired_buckets(remains, 1_000).groups} == {2, 3}
+    assert {cut.bucket for cut in without_expired_buckets(remains, 1_000).cuts} == {2, 3}
+    assert {row.bucket for row in without_expired_buckets(remains, 1_000).groups} == {2, 3}
     early = 999 - EXPIRY_SKEW_MS
     assert without_expired_buckets(remains, early) == remains, "a row that must exist is missing"
     waiting = manifest([oldest, *newer], [*rows_of(1, (0,))])

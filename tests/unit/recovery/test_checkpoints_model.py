@@ -24,25 +24,25 @@ def joined(bucket: int, offset: int, lengths: Iterable[int]) -> list[CutRow]:
 
 
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
-def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
+def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_detected(
     lengths: list[int], data: st.DataObject
 ) -> None:
     cuts = joined(10, 100, lengths)
     check_contiguous(cuts, SHARD)
-    place = data.draw(st.integers(0, len(cuts) - 1))
+    position = data.draw(st.integers(0, len(cuts) - 1))
     by = data.draw(st.sampled_from([-1, 1]))
-    harmed = {
-        "end": [*cuts[:place], replace(cuts[place], end=cuts[place].end + by), *cuts[place + 1 :]],
-        "start": [*cuts[:place], replace(cuts[place], start=cuts[place].start + by), *cuts[place + 1 :]],
-        "missing": [*cuts[:place], *cuts[place + 1 :]],
+    damaged = {
+        "end": [*cuts[:position], replace(cuts[position], end=cuts[position].end + by), *cuts[position + 1 :]],
+        "start": [*cuts[:position], replace(cuts[position], start=cuts[position].start + by), *cuts[position + 1 :]],
+        "missing": [*cuts[:position], *cuts[position + 1 :]],
     }
-    # The outermost ends join nothing, and an expired row is not missed.
+    # The outermost ends have no neighbour, and an expired row is not missed.
     sound = {
-        "end": place == len(cuts) - 1 and cuts[place].end + by >= cuts[place].start,
-        "start": place == 0 and cuts[place].start + by <= cuts[place].end,
-        "missing": place in (0, len(cuts) - 1),
+        "end": position == len(cuts) - 1 and cuts[position].end + by >= cuts[position].start,
+        "start": position == 0 and cuts[position].start + by <= cuts[position].end,
+        "missing": position in (0, len(cuts) - 1),
     }
-    for what, rows in harmed.items():
+    for what, rows in damaged.items():
         if sound[what]:
             check_contiguous(rows, SHARD)
         else:
@@ -65,24 +65,24 @@ def test_any_rows_give_the_progress_of_a_simple_model(
     cuts = joined(10, 100, lengths)
     if begins:
         cuts.insert(0, beginning(9, 100))
-    places = st.tuples(st.integers(9, 10 + len(lengths)), st.integers(0, groups))
-    written = data.draw(st.dictionaries(places, st.booleans()))
+    bucket_and_group = st.tuples(st.integers(9, 10 + len(lengths)), st.integers(0, groups))
+    written = data.draw(st.dictionaries(bucket_and_group, st.booleans()))
     rows = [row(bucket, group, superseded=superseded) for (bucket, group), superseded in written.items()]
     found = progress(manifest(cuts, rows), groups, SHARD)
     if not cuts:
         assert found is None
         return
     assert found is not None
-    buckets = [one for one in cuts if not one.reset]
+    buckets = [cut for cut in cuts if not cut.reset]
     for group in range(groups):
-        holes = [one for one in buckets if written.get((one.bucket, group), True)]
+        holes = [cut for cut in buckets if written.get((cut.bucket, group), True)]
         assert found.checkpoints[group] == (holes[0].start if holes else cuts[-1].end)
         assert found.stored_up_to[group] == (holes[0].bucket - 1 if holes else cuts[-1].bucket)
         assert {bucket for bucket, missing in found.missing.items() if group in missing} == {
-            one.bucket for one in holes
+            cut.bucket for cut in holes
         }
     assert found.lowest == min(found.checkpoints)
-    assert set(found.missing) == {one.bucket for one in buckets}
+    assert set(found.missing) == {cut.bucket for cut in buckets}
 
 
 @given(groups=st.integers(1, 4), lengths=st.lists(st.integers(0, 5), min_size=1, max_size=8), data=st.data())
@@ -91,11 +91,11 @@ def test_rows_that_expire_oldest_first_change_nothing_while_all_groups_have_them
 ) -> None:
     cuts = [beginning(9, 100), *joined(10, 100, lengths)]
     upto = [data.draw(st.integers(9, cuts[-1].bucket)) for _ in range(groups)]
-    rows = [row(one.bucket, group) for one in cuts[1:] for group in range(groups) if one.bucket <= upto[group]]
+    rows = [row(cut.bucket, group) for cut in cuts[1:] for group in range(groups) if cut.bucket <= upto[group]]
     before = known(cuts, rows, groups=groups)
     for expired in range(1, min(upto) - 9 + 1):
-        # A group's row was written after its cut, and goes after it.
-        for rows_left in (rows, [one for one in rows if one.bucket >= cuts[expired].bucket]):
+        # A group's row was written after its cut, and expires after it.
+        for rows_left in (rows, [kept for kept in rows if kept.bucket >= cuts[expired].bucket]):
             after = known(cuts[expired:], rows_left, groups=groups)
             assert (after.checkpoints, after.stored_up_to) == (before.checkpoints, before.stored_up_to)
             assert {bucket for bucket, missing in after.missing.items() if missing} == {
@@ -108,14 +108,16 @@ def test_rows_that_expire_oldest_first_change_nothing_while_all_groups_have_them
 
 @dataclass(slots=True)
 class _Model:
-    """What is stored, record by record. It knows nothing of buckets."""
+    """What is stored, record by record. It is independent of buckets."""
 
     begins: int
     ends: int
     stored: set[tuple[int, int]] = field(default_factory=set)
 
     def first_not_stored(self, group: int) -> int:
-        return next((one for one in range(self.begins, self.ends) if (one, group) not in self.stored), self.ends)
+        return next(
+            (offset for offset in range(self.begins, self.ends) if (offset, group) not in self.stored), self.ends
+        )
 
 
 GROUPS = 3
@@ -123,7 +125,7 @@ group_numbers = st.integers(0, GROUPS - 1)
 
 
 class ShardLife(RuleBasedStateMachine):
-    """Cuts, group rows in bucket order, rewinds, resets and expiry, as the design has them."""
+    """Cuts, group rows in bucket order, rewinds, resets and expiry, as designed."""
 
     @initialize(bucket=st.integers(0, 50), offset=st.integers(0, 50))
     def first_start(self, bucket: int, offset: int) -> None:
@@ -135,8 +137,12 @@ class ShardLife(RuleBasedStateMachine):
         return self.cuts[max(self.cuts)]
 
     def _stored_up_to(self, group: int) -> int:
-        """The newest bucket up to which the group's flushes went; it writes the next."""
-        written = [bucket for (bucket, one), kept in self.rows.items() if one == group and not kept.superseded]
+        """The newest bucket that the group has flushed; it flushes the next one."""
+        written = [
+            bucket
+            for (bucket, group_of_row), kept in self.rows.items()
+            if group_of_row == group and not kept.superseded
+        ]
         return max([*written, self._begins_with()])
 
     def _begins_with(self) -> int:
@@ -172,7 +178,7 @@ class ShardLife(RuleBasedStateMachine):
             self.model.stored.difference_update((offset, group) for offset in offsets for group in range(GROUPS))
 
     @rule(offset=st.integers(0, 50), later=st.integers(1, 9))
-    def made_again(self, offset: int, later: int) -> None:
+    def topic_recreated(self, offset: int, later: int) -> None:
         bucket = self._newest().bucket + later
         self.cuts[bucket] = beginning(bucket, offset)
         self.model = _Model(offset, offset)
@@ -180,7 +186,7 @@ class ShardLife(RuleBasedStateMachine):
     @precondition(lambda self: len(self.cuts) > 1)
     @rule()
     def expire(self) -> None:
-        """The oldest cut goes, if every group has its row: that of its cut is the first to go."""
+        """The oldest cut expires if every group has its row, since cuts expire before their rows."""
         oldest = min(self.cuts)
         older_life = oldest < self._begins_with()
         if not older_life and oldest > min(self._stored_up_to(group) for group in range(GROUPS)):
@@ -196,7 +202,7 @@ class ShardLife(RuleBasedStateMachine):
             assert found.checkpoints[group] == self.model.first_not_stored(group)
             assert found.stored_up_to[group] == self._stored_up_to(group)
             assert all(
-                group in found.missing[one.bucket] for one in found.cuts if one.bucket > self._stored_up_to(group)
+                group in found.missing[cut.bucket] for cut in found.cuts if cut.bucket > self._stored_up_to(group)
             )
         assert found.lowest == min(self.model.first_not_stored(group) for group in range(GROUPS))
 

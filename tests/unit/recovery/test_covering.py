@@ -1,4 +1,4 @@
-"""How far what is stored, and what workers have read, reaches without a gap."""
+"""The offset up to which records are stored, or read by workers, without a gap."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ CUTS = [FIRST, CutRow(100, 0, 10, NEVER), CutRow(101, 10, 20, NEVER), CutRow(102
 
 
 def done_with(*stored: tuple[int, int], cuts: list[CutRow] | None = None) -> Progress:
-    """The rows of these buckets and groups are there."""
+    """Progress with the rows of these buckets and groups."""
     designated = designated_group(SHARD, GROUPS)
     rows = [row(bucket, group, index=group == designated) for bucket, group in stored]
     found = progress(manifest(cuts or CUTS, rows), GROUPS, SHARD)
@@ -27,7 +27,7 @@ def done_with(*stored: tuple[int, int], cuts: list[CutRow] | None = None) -> Pro
 
 
 def finished(done: Progress) -> list[Job]:
-    """All that is wanted, as it is when workers have done it."""
+    """The wanted jobs, as if workers had done them."""
     return [replace(job, state=JobState.DONE, epoch=1) for job in jobs_for(done, SHARD, plan="p", life=9).jobs]
 
 
@@ -45,7 +45,7 @@ def test_jobs_that_are_done_reach_as_far_as_they_do_without_a_gap() -> None:
     both = finished(done)
     assert covered(done, both) == 30
     assert covered(done, both[:1]) == 20
-    assert covered(done, both[1:]) == 10, "what the second read is of no use without the first"
+    assert covered(done, both[1:]) == 10, "the second job's records do not count without the first job's"
 
 
 def test_a_bucket_that_is_stored_between_them_is_no_gap() -> None:
@@ -65,7 +65,7 @@ def test_a_bucket_that_is_stored_between_them_is_no_gap() -> None:
     ],
     ids=str,
 )
-def test_a_job_that_does_not_give_all_that_is_missing_covers_nothing(change: dict[str, object]) -> None:
+def test_a_job_that_does_not_provide_all_missing_rows_covers_nothing(change: dict[str, object]) -> None:
     done = done_with((100, 0), (100, 1))
     first, second = finished(done)
     assert covered(done, [replace(first, **change), second]) == 10  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def test_a_job_without_its_result_covers_nothing() -> None:
     assert covered(done, finished(done), without_result=(102,)) == 20
 
 
-def test_what_was_accepted_as_lost_is_not_missed() -> None:
+def test_an_accepted_loss_is_not_a_gap() -> None:
     lost = [FIRST, replace(CUTS[1], lost_to=10), replace(CUTS[2], lost_to=12), CUTS[3]]
     done = done_with(cuts=lost)
     assert covered(done, []) == 12

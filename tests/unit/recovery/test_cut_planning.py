@@ -27,7 +27,7 @@ def records(*times: int, first: int = 500) -> LogTimes:
     """A log with records of these times, from an offset on."""
 
     def offset_at(time: int) -> int | None:
-        return next((first + place for place, found in enumerate(times) if found >= time), None)
+        return next((first + position for position, found in enumerate(times) if found >= time), None)
 
     def read(start: int, end: int) -> Iterator[tuple[I64s, I64s]]:
         # In batches, as a log is read.
@@ -60,7 +60,7 @@ def planned(
 ) -> list[tuple[int, int, int]]:
     ends = LogEnds(0, end, end if high is None else high)
     found = planned_cuts(LAST, ends, present, times, CUTTING, read_to=read_to, max_buckets=max_buckets)
-    return [(one.bucket, one.start, one.end) for one in found]
+    return [(cut.bucket, cut.start, cut.end) for cut in found]
 
 
 def deadline(bucket: int) -> int:
@@ -119,7 +119,7 @@ def test_a_late_record_of_a_slow_clock_stays_in_its_bucket() -> None:
 
 
 def test_records_without_a_time_close_nothing_and_stay_with_what_lies_before_them() -> None:
-    """So does a shard that reads them: the hour that they came in is not ready without them."""
+    """A shard that reads them does the same: the hour of their arrival is not ready without them."""
     times = records(NO_TIME, deadline(99), NO_TIME, deadline(102), NO_TIME, deadline(102))
     assert planned(times, 506, present=deadline(102)) == [(100, 500, 503), (101, 503, 503), (102, 503, 503)]
     assert planned(records(NO_TIME, NO_TIME), 502, present=deadline(100) + GRACE - 1) == []
@@ -138,19 +138,19 @@ def test_a_bucket_that_no_record_closes_ends_once_it_is_overdue() -> None:
 
 
 def test_idle_buckets_end_at_the_end_of_the_log_and_are_looked_up_once() -> None:
-    asked: list[int] = []
+    lookups: list[int] = []
 
     def offset_at(time: int) -> int | None:
-        asked.append(time)
+        lookups.append(time)
         return None
 
     found = planned(unread(offset_at), 503, present=deadline(102) + GRACE)
     assert found == [(100, 500, 503), (101, 503, 503), (102, 503, 503)]
-    assert asked == [deadline(100)]
+    assert lookups == [deadline(100)]
 
 
 def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:
-    """What it brings may still belong to the bucket."""
+    """Its records may still belong to the bucket."""
     assert planned(records(), 503, high=504) == []
 
 
@@ -224,14 +224,14 @@ def test_one_record_ahead_moves_no_other_record_to_another_bucket_if_it_would_cl
 ) -> None:
     ordered = sorted(times)
     wrong = list(ordered)
-    place = ahead % len(wrong)
-    wrong[place] = 112 * HOUR + 8 * HOUR
+    position = ahead % len(wrong)
+    wrong[position] = 112 * HOUR + 8 * HOUR
     end, present = 500 + len(ordered), 112 * HOUR + 30 * HOUR
-    if place in (0, len(wrong) - 1):
+    if position in (0, len(wrong) - 1):
         return
-    # It stands where its neighbours do; it counts with the least time behind it.
+    # It is in the bucket of its neighbours, as if it had the lowest time after it.
     counted = list(ordered)
-    counted[place] = ordered[place + 1]
+    counted[position] = ordered[position + 1]
     assert planned(records(*wrong), end, present=present) == planned(records(*counted), end, present=present)
 
 

@@ -14,7 +14,7 @@ CUTTING = Cutting(HOUR, GRACE)
 DEADLINE = 101 * HOUR + GRACE  # Of bucket 100.
 
 
-def place(*times: int, bucket: int = 100, present: int = 2**63) -> int | None:
+def cut_position(*times: int, bucket: int = 100, present: int = 2**63) -> int | None:
     return CUTTING.index_of_cut(bucket, np.array(times, dtype=np.int64), present)
 
 
@@ -43,42 +43,42 @@ def test_a_record_closes_the_bucket_before_its_own_and_not_its_own(time: int, in
 
 
 def test_the_cut_is_at_the_first_record_that_is_not_before_the_deadline() -> None:
-    assert place(DEADLINE - 1) is None
-    assert place(DEADLINE) == 0
-    assert place(DEADLINE - 2, DEADLINE - 1, DEADLINE, DEADLINE + 1) == 2
-    assert place(DEADLINE - 1, DEADLINE + 50 * HOUR) == 1
+    assert cut_position(DEADLINE - 1) is None
+    assert cut_position(DEADLINE) == 0
+    assert cut_position(DEADLINE - 2, DEADLINE - 1, DEADLINE, DEADLINE + 1) == 2
+    assert cut_position(DEADLINE - 1, DEADLINE + 50 * HOUR) == 1
 
 
 def test_a_record_after_the_cut_may_have_an_earlier_time() -> None:
-    assert place(0, DEADLINE, DEADLINE - HOUR, DEADLINE) == 1
+    assert cut_position(0, DEADLINE, DEADLINE - HOUR, DEADLINE) == 1
 
 
 def test_without_a_record_there_is_no_cut() -> None:
-    assert place() is None
+    assert cut_position() is None
 
 
-def test_times_at_the_ends_of_all_times_are_compared_rightly() -> None:
-    assert place(-(2**63)) is None
-    assert place(2**63 - 1) == 0
-    assert place(2**63 - 1, bucket=2**62) is None, "its deadline lies past all times"
+def test_the_lowest_and_highest_times_are_compared_correctly() -> None:
+    assert cut_position(-(2**63)) is None
+    assert cut_position(2**63 - 1) == 0
+    assert cut_position(2**63 - 1, bucket=2**62) is None, "its deadline is after the highest time"
 
 
 def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -> None:
-    assert place(DEADLINE, DEADLINE + 8 * HOUR, present=DEADLINE - 1) is None
-    assert place(DEADLINE, present=DEADLINE) == 0
+    assert cut_position(DEADLINE, DEADLINE + 8 * HOUR, present=DEADLINE - 1) is None
+    assert cut_position(DEADLINE, present=DEADLINE) == 0
 
 
-def test_a_record_ahead_of_the_present_leaves_it_to_the_records_behind_it_to_close_the_bucket() -> None:
+def test_a_record_ahead_of_the_present_leaves_the_bucket_open_for_later_records() -> None:
     """A broker's clock was hours ahead for a while, and another leader has appended records of the bucket since."""
-    assert place(DEADLINE + 8 * HOUR, DEADLINE - 5, DEADLINE + 1, present=DEADLINE + 2) == 2
-    assert place(DEADLINE + 8 * HOUR, present=DEADLINE + 2) is None
-    assert place(DEADLINE + 2 + GRACE, present=DEADLINE + 2) == 0, "clocks may differ by the grace"
-    assert place(DEADLINE + 3 + GRACE, present=DEADLINE + 2) is None
+    assert cut_position(DEADLINE + 8 * HOUR, DEADLINE - 5, DEADLINE + 1, present=DEADLINE + 2) == 2
+    assert cut_position(DEADLINE + 8 * HOUR, present=DEADLINE + 2) is None
+    assert cut_position(DEADLINE + 2 + GRACE, present=DEADLINE + 2) == 0, "clocks may differ by the grace"
+    assert cut_position(DEADLINE + 3 + GRACE, present=DEADLINE + 2) is None
 
 
 def test_a_record_without_a_time_closes_nothing() -> None:
-    assert place(NO_TIME, NO_TIME) is None
-    assert place(NO_TIME, DEADLINE) == 1
+    assert cut_position(NO_TIME, NO_TIME) is None
+    assert cut_position(NO_TIME, DEADLINE) == 1
 
 
 def test_a_record_closes_several_buckets_only_as_far_as_the_present() -> None:
@@ -93,6 +93,6 @@ def test_a_bucket_is_overdue_a_grace_after_its_deadline() -> None:
     assert CUTTING.is_overdue(100, DEADLINE + GRACE)
 
 
-def test_a_bucket_ends_at_the_pinned_end_if_it_was_overdue_when_that_was_asked_for() -> None:
+def test_a_bucket_ends_at_the_pinned_end_if_it_was_overdue_when_the_end_was_requested() -> None:
     assert CUTTING.ends_at(100, PinnedEnd(500, DEADLINE + GRACE))
     assert not CUTTING.ends_at(101, PinnedEnd(500, DEADLINE + GRACE))

@@ -1,4 +1,4 @@
-"""Whether another process still holds something, by its heartbeats alone."""
+"""Whether another process is still the holder, by its heartbeats alone."""
 
 import pytest
 

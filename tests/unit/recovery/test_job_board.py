@@ -1,4 +1,4 @@
-"""Jobs in a store: transitions that win, and those that come second."""
+"""Jobs in a store: transitions that succeed, and those that lose to another process."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -57,8 +57,8 @@ def test_an_adopted_plan_is_in_the_store(board: JobBoard) -> None:
     assert board.adopt(SHARD, ()) == []
 
 
-def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addition_does_not(board: JobBoard) -> None:
-    """A write does that; it may be a job's last hour."""
+def test_a_start_renews_the_lifetime_of_the_jobs_that_it_keeps_and_an_addition_does_not(board: JobBoard) -> None:
+    """A write renews the lifetime, which may be about to end."""
     board.adopt(SHARD, JOBS)
     board.adopt(SHARD, JOBS)
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
@@ -66,7 +66,7 @@ def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addi
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
 
 
-def test_of_two_workers_one_gets_the_job_and_the_other_none(board: JobBoard) -> None:
+def test_one_of_two_workers_gets_the_job_and_the_other_none(board: JobBoard) -> None:
     board.adopt(SHARD, JOBS)
     seen = board.jobs(SHARD)[0]
     assert board.lease(seen, "w") is not None
@@ -120,7 +120,7 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
     else:
         board.reclaim_lost(SHARD)
     if then in ("leased again", "done by another"):
-        # Even by a worker of the same name: the epoch tells them apart.
+        # Even by a worker of the same name: the epoch distinguishes them.
         again = board.lease(board.jobs(SHARD)[0], "w")
         assert again is not None
         assert then == "leased again" or board.finish(again)
@@ -132,7 +132,7 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
 def test_a_lost_lease_is_reclaimed_and_counted(board: JobBoard, clock: ManualClock) -> None:
     leased(board)
     clock.sleep(1_000)
-    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
+    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED, "the lease was not watched before"
     clock.sleep(119)
     assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED
     clock.sleep(1)
@@ -141,7 +141,7 @@ def test_a_lost_lease_is_reclaimed_and_counted(board: JobBoard, clock: ManualClo
 
 
 @pytest.mark.parametrize("wrong_by", [-3_600_000, 3_600_000])
-def test_46_a_lease_that_is_renewed_is_left_alone_though_the_clocks_of_two_workers_differ(
+def test_46_a_lease_that_is_renewed_is_kept_although_the_clocks_of_two_workers_differ(
     store: Store, clock: ManualClock, board: JobBoard, wrong_by: int
 ) -> None:
     class WrongClock(ManualClock):
@@ -174,7 +174,7 @@ def test_the_lease_of_a_dead_process_is_reclaimed_at_once(store: Store, clock: M
     assert board.reclaim_lost(SHARD)[0].state is JobState.PENDING
 
 
-def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard) -> None:
+def test_a_start_adopts_jobs_that_have_failed_and_stopped_the_plan(board: JobBoard) -> None:
     board.adopt(SHARD, JOBS)
     for number in range(4):
         held = board.lease(board.jobs(SHARD)[0], "w")
@@ -211,15 +211,15 @@ def test_progress_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
     assert JobProgress.of([]).fraction == 1.0
     held = leased(board)
     board.finish(held)
-    standing = JobProgress.of(board.jobs(SHARD))
-    assert (standing.jobs, standing.done, standing.records, standing.records_done) == (3, 1, 300, 100)
-    assert standing.fraction == pytest.approx(1 / 3)
-    assert not standing.is_done
-    assert standing.failed == ()
+    progress = JobProgress.of(board.jobs(SHARD))
+    assert (progress.jobs, progress.done, progress.records, progress.records_done) == (3, 1, 300, 100)
+    assert progress.fraction == pytest.approx(1 / 3)
+    assert not progress.is_done
+    assert progress.failed == ()
 
 
 class MissedAnswers:
-    """A store that changes a job, and whose first answer about that gets lost."""
+    """A store that changes a job, but loses its first answer."""
 
     def __init__(self, store: Store) -> None:
         self._store, self.is_missing = store, True
@@ -240,15 +240,15 @@ def test_a_change_whose_response_was_lost_is_recognised(
     store: Store, clock: ManualClock, change: Callable[[JobBoard, Job], object]
 ) -> None:
     held = leased(JobBoard(store, clock, POLICY))
-    deaf: Any = MissedAnswers(store)
-    board = JobBoard(deaf, clock, POLICY)
+    store_without_answer: Any = MissedAnswers(store)
+    board = JobBoard(store_without_answer, clock, POLICY)
     clock.sleep(20)
     with pytest.raises(StoreUnavailable):
         change(board, held)
     assert change(board, held)
 
 
-class Meddler:
+class InterferingStore:
     """A store in which another process changes the jobs before each of our changes."""
 
     def __init__(self, store: Store, times: int) -> None:
@@ -261,8 +261,8 @@ class Meddler:
         if self.times > 0:
             self.times -= 1
             other = replace(job, plan=f"other-{self.times}", end=job.end + 1)
-            for there in self._store.jobs(job.shard):
-                self._store.remove_job(there)
+            for stored in self._store.jobs(job.shard):
+                self._store.remove_job(stored)
             self._store.add_job(other)
         return self._store.add_job(job)
 
@@ -274,10 +274,10 @@ class Meddler:
 
 
 def test_two_coordinators_at_once_agree_in_the_end(store: Store, clock: ManualClock) -> None:
-    meddler: Any = Meddler(store, 5)
-    assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) == JOBS[:1]
+    interfering_store: Any = InterferingStore(store, 5)
+    assert JobBoard(interfering_store, clock, POLICY).adopt(SHARD, JOBS[:1]) == JOBS[:1]
 
 
 def test_adoption_gives_up_if_the_plan_keeps_being_changed(store: Store, clock: ManualClock) -> None:
-    meddler: Any = Meddler(store, 1_000)
-    assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) is None
+    interfering_store: Any = InterferingStore(store, 1_000)
+    assert JobBoard(interfering_store, clock, POLICY).adopt(SHARD, JOBS[:1]) is None

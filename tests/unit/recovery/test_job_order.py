@@ -1,4 +1,4 @@
-"""Which jobs come first, and what a replay will take."""
+"""The order of jobs, and the estimated time of a replay."""
 
 from dataclasses import replace
 
@@ -80,4 +80,4 @@ def test_samples_are_within_the_ranges_and_at_most_max_offsets(lengths: list[int
     jobs = [job(0, number, 100 * number, 100 * number + length) for number, length in enumerate(lengths)]
     offsets = sample_offsets(jobs, most)
     assert len(offsets) == len(set(offsets)) == min(most, sum(lengths))
-    assert all(any(one.start <= offset < one.end for one in jobs) for offset in offsets)
+    assert all(any(job.start <= offset < job.end for job in jobs) for offset in offsets)

@@ -1,4 +1,4 @@
-"""The states of a job, and who may lead it from one to the next."""
+"""The states of a job, and the transitions that a worker may make."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_each_renewal_is_a_new_heartbeat_whatever_the_clock_shows() -> None:
     assert heartbeat_of(renew(renewed, renewed, NOW - 10**9, POLICY)) != heartbeat_of(renewed)
 
 
-def test_a_job_is_open_until_it_is_done_or_has_failed_for_good() -> None:
+def test_a_job_is_open_until_it_is_done_or_has_failed_permanently() -> None:
     assert [state for state in JobState if is_open(STATES[state])] == [JobState.PENDING, JobState.LEASED]
 
 
@@ -113,15 +113,15 @@ TRANSITIONS: dict[str, Callable[[Job], Job]] = {
 }
 
 
-@pytest.mark.parametrize("there", OTHERS.values(), ids=OTHERS.keys())
+@pytest.mark.parametrize("stored", OTHERS.values(), ids=OTHERS.keys())
 @pytest.mark.parametrize("transition", TRANSITIONS.values(), ids=TRANSITIONS.keys())
-def test_a_worker_with_an_old_lease_is_refused(there: Job, transition: Callable[[Job], Job]) -> None:
+def test_a_worker_with_an_old_lease_is_refused(stored: Job, transition: Callable[[Job], Job]) -> None:
     with pytest.raises(LeaseLost, match=r"the job for bucket 8 of metrics/3, offsets \[100, 150\), is no longer"):
-        transition(there)
+        transition(stored)
 
 
 @pytest.mark.parametrize("transition", TRANSITIONS.values(), ids=TRANSITIONS.keys())
-def test_a_lease_that_was_renewed_meanwhile_is_still_the_worker_s(transition: Callable[[Job], Job]) -> None:
+def test_a_lease_that_was_renewed_in_the_meantime_still_belongs_to_the_worker(transition: Callable[[Job], Job]) -> None:
     transition(replace(LEASED, leased_until=LEASED.leased_until + 20_000))
 
 

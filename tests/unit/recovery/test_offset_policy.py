@@ -62,7 +62,7 @@ def test_a_first_start_reads_from_the_log_s_beginning_by_default(start: int) -> 
     assert decided(None, start=start, first_start=FirstStart()) == StartFresh(start)
 
 
-def test_a_first_start_with_latest_reads_what_comes_from_now_on() -> None:
+def test_a_first_start_with_latest_reads_from_the_end() -> None:
     assert decided(None, first_start=LATEST) == StartFresh(END)
 
 
@@ -71,12 +71,12 @@ def test_a_first_start_with_a_look_back_reads_from_the_offset_of_that_time(found
     assert decided(None, first_start=LOOK_BACK, look_back=found) == StartFresh(found)
 
 
-def test_a_look_back_without_a_record_so_young_reads_what_comes_from_now_on() -> None:
+def test_a_look_back_without_a_record_that_new_reads_from_the_end() -> None:
     assert decided(None, first_start=LOOK_BACK, look_back=None) == StartFresh(END)
 
 
 @pytest.mark.parametrize(("found", "begin"), [(START - 1, START), (0, START), (END + 1, END), (10**9, END)])
-def test_a_look_back_stays_within_the_log_that_moved_on_meanwhile(found: int, begin: int) -> None:
+def test_a_look_back_stays_within_a_log_that_has_advanced_in_the_meantime(found: int, begin: int) -> None:
     assert decided(None, first_start=LOOK_BACK, look_back=found) == StartFresh(begin)
 
 
@@ -179,7 +179,7 @@ def test_a_log_that_ends_before_the_checkpoint_is_refused(checkpoint: int, accep
 @pytest.mark.parametrize("checkpoint", [0, START - 1, START, 150, END, END + 1])
 @pytest.mark.parametrize("accepted", [NOTHING, Accepted(loss_to=10**12)])
 def test_another_topic_is_refused_wherever_the_checkpoint_lies(checkpoint: int, accepted: Accepted) -> None:
-    """Also where its offsets would fit: that they do is chance."""
+    """Also if the offsets would fit, which is chance."""
     with pytest.raises(LogMismatch) as raised:
         decided(checkpoint, stored_topic_id="topic-0", accepted=accepted)
     assert raised.value.message == (
@@ -263,7 +263,7 @@ def test_a_log_that_ends_before_the_newest_cut_is_refused_though_the_checkpoint_
     assert decided(END - 50, furthest=END) == Resume(END - 50)
 
 
-# Histories that operators know, each as a row of the table.
+# Common operational histories, each as a row of the table.
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 0), (0, 40), (7, 40)])
@@ -271,7 +271,7 @@ def test_a_log_that_ends_before_the_newest_cut_is_refused_though_the_checkpoint_
 def test_partitions_that_were_added_while_the_node_was_down_lose_nothing(
     first_start: FirstStart, start: int, end: int
 ) -> None:
-    """The others go on where they were; the new one is read from its beginning, however much came meanwhile."""
+    """The others continue; the new one is read from its beginning, however many records have arrived."""
     assert decided(150, first_start=first_start) == Resume(150)
     assert decided(None, in_dataset=False, first_start=first_start, start=start, end=end) == StartFresh(start)
 
@@ -291,7 +291,7 @@ def test_retention_that_passed_the_checkpoint_is_a_loss_even_of_the_whole_log() 
         decided(150, start=500, end=500)
     assert (raised.value.first, raised.value.end) == (150, 500)
     assert decided(150, start=500, end=500, accepted=Accepted(loss_to=500)) == RecordLoss(150, 500)
-    # Up to the checkpoint it may delete what it likes.
+    # It may delete everything up to the checkpoint.
     assert decided(500, start=500, end=500) == Resume(500)
 
 

@@ -29,7 +29,7 @@ def test_an_hour_and_a_day_are_read_and_written_the_same(text: str, first: int, 
     period = parse_period(text)
     assert (period.first_hour, period.hours, str(period)) == (first, hours, text)
     assert (period.start, period.end) == (first * HOUR, (first + hours) * HOUR)
-    assert [one.first_hour for one in period.each_hour()] == list(range(first, first + hours))
+    assert [hour.first_hour for hour in period.each_hour()] == list(range(first, first + hours))
 
 
 @pytest.mark.parametrize(

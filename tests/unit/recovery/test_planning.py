@@ -85,16 +85,18 @@ LEASED = replace(OLD, state=JobState.LEASED, epoch=3, worker="w", leased_until=N
 FAILED = replace(OLD, state=JobState.FAILED, epoch=5, worker="w", failures=4, reason="bad")
 
 
-def nobody(_worker: str) -> bool:
+def none_gone(_worker: str) -> bool:
     return False
 
 
-def everybody(_worker: str) -> bool:
+def all_gone(_worker: str) -> bool:
     return True
 
 
-def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = nobody, is_start: bool = True) -> Job:
-    """What becomes of a job."""
+def adopted(
+    old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = none_gone, is_start: bool = True
+) -> Job:
+    """The job after an adoption."""
     steps = adopt([old], [wanted], is_gone, is_start=is_start)
     assert not steps.add
     assert not steps.remove
@@ -107,18 +109,18 @@ def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = 
 
 
 def test_missing_jobs_are_added_and_unwanted_ones_are_removed() -> None:
-    steps = adopt([replace(OLD, bucket=7), replace(LEASED, bucket=6)], [WANTED], nobody)
+    steps = adopt([replace(OLD, bucket=7), replace(LEASED, bucket=6)], [WANTED], none_gone)
     assert steps.add == (WANTED,)
     assert {job.bucket for job in steps.remove} == {6, 7}
     assert not steps.changes_nothing
 
 
 @pytest.mark.parametrize("job", [OLD, replace(OLD, epoch=7), DONE, LEASED])
-def test_a_job_that_gives_what_is_wanted_is_kept_as_it_is(job: Job) -> None:
+def test_a_job_that_provides_what_is_wanted_is_kept_unchanged(job: Job) -> None:
     assert adopted(job) == job
 
 
-def test_a_job_that_gives_more_than_is_wanted_is_kept() -> None:
+def test_a_job_that_provides_more_than_is_wanted_is_kept() -> None:
     assert adopted(DONE, replace(WANTED, groups=frozenset({1}), wants_keys=False)) == DONE
 
 
@@ -131,34 +133,34 @@ def test_a_job_that_gives_more_than_is_wanted_is_kept() -> None:
         replace(WANTED, groups=frozenset({0, 1, 2})),
     ],
 )
-def test_a_job_that_gives_less_becomes_the_wanted_one_and_its_epoch_does_not_fall(job: Job, wanted: Job) -> None:
+def test_a_job_that_provides_less_is_replaced_and_its_epoch_does_not_fall(job: Job, wanted: Job) -> None:
     assert adopted(job, wanted) == replace(wanted, epoch=job.epoch)
 
 
-def test_a_job_without_keys_does_not_do_where_keys_are_wanted() -> None:
+def test_a_job_without_keys_is_replaced_if_keys_are_wanted() -> None:
     old = replace(DONE, wants_keys=False)
     assert adopted(old) == replace(WANTED, epoch=old.epoch)
 
 
-def test_what_had_failed_is_tried_again_with_failures_counted_from_zero() -> None:
+def test_a_failed_job_is_retried_with_failures_counted_from_zero() -> None:
     assert adopted(FAILED) == replace(OLD, epoch=5)
     assert adopted(replace(OLD, epoch=2, failures=3, reason="bad")) == replace(OLD, epoch=2)
 
 
 @pytest.mark.parametrize("left", [1, 0, -(10**9)])
 def test_a_lease_is_honoured_whatever_the_time_on_it(left: int) -> None:
-    """That is by the worker's clock. Workers that watch the job take it back if it is not renewed."""
+    """The time is by the worker's clock. Workers that watch the job take it back if it is not renewed."""
     job = replace(LEASED, leased_until=NOW + left)
     assert adopted(job) == job
 
 
 def test_the_lease_of_a_dead_process_is_reclaimed_at_once() -> None:
-    assert adopted(LEASED, is_gone=everybody) == replace(OLD, epoch=3)
+    assert adopted(LEASED, is_gone=all_gone) == replace(OLD, epoch=3)
 
 
 @pytest.mark.parametrize("job", [FAILED, LEASED, replace(LEASED, leased_until=0), replace(OLD, failures=2), DONE])
-def test_an_owner_that_adds_to_its_own_plan_leaves_leases_and_failures_alone(job: Job) -> None:
-    assert adopted(job, is_gone=everybody, is_start=False) == job
+def test_an_owner_that_adds_to_its_own_plan_keeps_leases_and_failures(job: Job) -> None:
+    assert adopted(job, is_gone=all_gone, is_start=False) == job
     assert adopted(job, replace(WANTED, end=151), is_start=False) == replace(WANTED, end=151, epoch=job.epoch)
 
 
@@ -193,12 +195,12 @@ def test_after_an_adoption_each_wanted_bucket_has_one_satisfying_job_and_another
     after = [*steps.keep, *steps.add, *(new for _, new in steps.replace)]
     assert sorted(job.bucket for job in after) == sorted(job.bucket for job in wanted)
     epochs = {job.bucket: job.epoch for job in existing}
-    asked = {job.bucket: job for job in wanted}
+    wanted_by_bucket = {job.bucket: job for job in wanted}
     for job in after:
         assert job.epoch >= epochs.get(job.bucket, 0)
         assert job.state is not JobState.FAILED
-        assert (job.start, job.end) == (asked[job.bucket].start, asked[job.bucket].end)
-        assert job.groups >= asked[job.bucket].groups
+        assert (job.start, job.end) == (wanted_by_bucket[job.bucket].start, wanted_by_bucket[job.bucket].end)
+        assert job.groups >= wanted_by_bucket[job.bucket].groups
     again = adopt(after, wanted, lambda worker: worker == "gone")
     assert again.changes_nothing
 
@@ -209,12 +211,12 @@ PLAN = ShardPlan(SHARD, "topic-1", 180, WantedJobs((WANTED, replace(WANTED, buck
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 180), (100, 180), (100, 500)])
-def test_a_plan_that_the_log_still_has_may_run(start: int, end: int) -> None:
+def test_a_plan_whose_records_are_still_in_the_log_may_run(start: int, end: int) -> None:
     recheck(PLAN, LogEnds(start, end, end + 5), "topic-1")
     recheck(replace(PLAN, wanted=WantedJobs((), ())), LogEnds(180, 180, 180), "topic-1")
 
 
-def test_a_plan_whose_first_records_are_gone_may_not_run() -> None:
+def test_a_plan_whose_first_records_are_deleted_may_not_run() -> None:
     with pytest.raises(DataLost, match=r"from offset 100 up to 101") as raised:
         recheck(PLAN, LogEnds(101, 180, 180), "topic-1")
     assert (raised.value.first, raised.value.end) == (100, 101)

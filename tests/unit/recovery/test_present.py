@@ -1,4 +1,4 @@
-"""The present: what at least two clocks agree on."""
+"""The present: the time that at least two clocks have reached."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ class LeapingClock(ManualClock):
         return super().now_ms() + self.offset
 
 
-def test_without_a_server_of_the_store_the_present_is_the_own_clock() -> None:
+def test_without_a_server_of_the_store_the_present_is_the_local_clock() -> None:
     assert ClockReadings(NOW).present == NOW
     assert ClockReadings(NOW, None, NOW + HOUR).present == NOW
 
@@ -33,9 +33,9 @@ def test_the_present_is_a_time_that_two_clocks_have_reached_and_no_later_one_is(
     own: int, store: int, broker: int | None
 ) -> None:
     present = ClockReadings(own, store, broker).present
-    clocks = [one for one in (own, store, broker) if one is not None]
-    assert sum(one >= present for one in clocks) >= 2
-    assert sum(one >= present + 1 for one in clocks) < 2
+    clocks = [clock for clock in (own, store, broker) if clock is not None]
+    assert sum(clock >= present for clock in clocks) >= 2
+    assert sum(clock >= present + 1 for clock in clocks) < 2
 
 
 @given(wrong=TIMES, which=st.integers(0, 2))
@@ -68,22 +68,22 @@ def test_a_manifest_that_was_written_later_than_now_is_reported_and_decides_noth
 
 
 def test_between_two_polls_the_store_s_clock_advances() -> None:
-    clock, asked = ManualClock(NOW), 0
+    clock, requests = ManualClock(NOW), 0
 
     def server_time() -> int:
-        nonlocal asked
-        asked += 1
+        nonlocal requests
+        requests += 1
         return clock.now_ms() - 5_000
 
     present = Present(clock, server_time)
     present.poll_store_clock()
     clock.sleep(20)
     present.poll_store_clock()
-    assert asked == 1
+    assert requests == 1
     assert present.now_ms() == NOW + 15_000
     clock.sleep(20)
     present.poll_store_clock()
-    assert asked == 2
+    assert requests == 2
 
 
 def test_a_server_that_takes_long_to_answer_is_not_ahead_by_that() -> None:
@@ -107,9 +107,9 @@ def test_records_count_as_long_as_they_are_the_newest_that_were_read() -> None:
     present.observe_records(NOW - 1_000)
     assert present.now_ms() == NOW - 1_000
     clock.sleep(10)
-    assert present.now_ms() == NOW + 9_000, "the brokers' clock has gone on since"
+    assert present.now_ms() == NOW + 9_000, "the brokers' clock has advanced since"
     present.observe_records(-1)
-    assert present.now_ms() == NOW + 9_000, "a record without a time says nothing"
+    assert present.now_ms() == NOW + 9_000, "a record without a time has no effect"
     present.observe_records(NOW - 2 * DAY)
     assert present.now_ms() == NOW - DAY + 10_000
 

@@ -7,85 +7,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.recovery.cutting import Cutting
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import (
-    AcceptedLoss,
     BehindPartition,
-    LossReason,
     PartitionProgress,
-    Readiness,
-    StoredDataset,
     Verdict,
     bucket_of_hour,
     newest_ready_hour,
     partition_progress,
     readiness,
 )
-from strandline.store.rows import CutRow, GroupRow, LateSamples, ManifestRows
-from support.manifest_rows import beginning, cut, manifest, rows_of
+from strandline.store.rows import LateSamples, ManifestRows
+from support.manifest_rows import manifest
+from support.stored_partitions import (
+    GROUPS,
+    MINUTE,
+    H,
+    closed_by_loss,
+    read_up_to,
+    readiness_of,
+    rewound,
+    stored,
+    without,
+)
 
 pytestmark = pytest.mark.unit
-
-MINUTE = 60_000
-GROUPS = 2
-H = 100  # An hour; with hours as buckets, also its bucket.
-
-
-def stored(
-    *manifests: ManifestRows | None,
-    interval: int = HOUR,
-    grace: int = 0,
-    known_since: int = 0,
-    groups: int = GROUPS,
-    present: int = 10_000 * HOUR,
-) -> StoredDataset:
-    return StoredDataset("metrics", Cutting(interval, grace), groups, manifests, known_since, present)
-
-
-def read_up_to(last: int, *, began: int = 90, late: dict[int, dict[int, int]] | None = None) -> ManifestRows:
-    """A partition that began before bucket `began` + 1 and has all rows up to `last`, ten records a bucket. `late` are
-    samples by bucket and hour, in group 1.
-    """
-    buckets = range(began + 1, last + 1)
-    cuts = [beginning(began, 0), *(cut(one, (one - began - 1) * 10, (one - began) * 10) for one in buckets)]
-    rows = [one for bucket in buckets for one in rows_of(bucket, range(GROUPS))]
-    return manifest(cuts, [with_late(one, (late or {}).get(one.bucket, {})) for one in rows])
-
-
-def with_late(one: GroupRow, hours: dict[int, int]) -> GroupRow:
-    told = tuple(LateSamples(hour, samples) for hour, samples in hours.items()) if one.group == 1 else ()
-    return replace(one, late=told)
-
-
-def without(rows: ManifestRows, *places: tuple[int, int]) -> ManifestRows:
-    return replace(rows, groups=tuple(one for one in rows.groups if (one.bucket, one.group) not in places))
-
-
-def rewound(rows: ManifestRows, bucket: int) -> ManifestRows:
-    return replace(rows, groups=tuple(replace(one, superseded=one.bucket >= bucket) for one in rows.groups))
-
-
-def with_cut(rows: ManifestRows, changed: CutRow) -> ManifestRows:
-    return replace(rows, cuts=tuple(changed if one.bucket == changed.bucket else one for one in rows.cuts))
-
-
-def asked(dataset: StoredDataset, hour: int = H) -> Readiness:
-    return readiness(dataset, Period(hour))
 
 
 # One hour.
 
 
 def test_an_hour_is_ready_when_every_group_of_every_partition_has_its_row() -> None:
-    found = asked(stored(read_up_to(H), read_up_to(H + 3)))
+    found = readiness_of(stored(read_up_to(H), read_up_to(H + 3)))
     assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 0, 0)
     assert (found.behind, found.losses, found.started_later) == ((), (), ())
     assert (found.period, found.hours, found.ready_hours, found.first_not_ready) == ("1970-01-05T04", 1, 1, None)
 
 
 def test_a_partition_without_one_group_s_row_is_behind_by_a_bucket() -> None:
-    found = asked(stored(read_up_to(H), without(read_up_to(H), (H, 1))))
+    found = readiness_of(stored(read_up_to(H), without(read_up_to(H), (H, 1))))
     assert found.verdict is Verdict.NOT_READY
     assert found.behind == (BehindPartition(1, H, H - 1, (1,), HOUR),)
     assert found.first_not_ready == "1970-01-05T04"
@@ -97,13 +57,13 @@ def test_trap_an_hour_is_not_ready_when_the_slowest_partition_has_read_its_first
     an_hour = HOUR // interval
     first, last = H * an_hour, (H + 1) * an_hour - 1
     assert bucket_of_hour(H, interval) == last
-    quick = read_up_to(last, began=first - 5)
+    ahead = read_up_to(last, began=first - 5)
     for reached in range(first - 1, last):
-        slow = read_up_to(reached, began=first - 5)
-        found = asked(stored(quick, slow, interval=interval))
+        behind = read_up_to(reached, began=first - 5)
+        found = readiness_of(stored(ahead, behind, interval=interval))
         assert found.verdict is Verdict.NOT_READY
         assert found.behind == (BehindPartition(1, last, reached, (0, 1), (last - reached) * interval),)
-    assert asked(stored(quick, quick, interval=interval)).verdict is Verdict.READY
+    assert readiness_of(stored(ahead, ahead, interval=interval)).verdict is Verdict.READY
 
 
 def test_a_bucket_of_several_hours_makes_all_of_them_ready_at_once() -> None:
@@ -111,8 +71,8 @@ def test_a_bucket_of_several_hours_makes_all_of_them_ready_at_once() -> None:
     dataset = stored(read_up_to(20, began=10), interval=interval)
     for hour in range(120, 126):
         assert bucket_of_hour(hour, interval) == 20
-        assert asked(dataset, hour).verdict is Verdict.READY
-    found = asked(dataset, 126)
+        assert readiness_of(dataset, hour).verdict is Verdict.READY
+    found = readiness_of(dataset, 126)
     assert (found.verdict, found.behind) == (Verdict.NOT_READY, (BehindPartition(0, 21, 20, (0, 1), HOUR),))
 
 
@@ -124,36 +84,36 @@ def test_a_bucket_of_a_day_makes_the_day_ready() -> None:
 
 def test_a_row_after_a_hole_does_not_make_its_hour_ready() -> None:
     holed = without(read_up_to(H), (H - 1, 0))
-    assert asked(stored(holed)).behind == (BehindPartition(0, H, H - 2, (0,), 2 * HOUR),)
+    assert readiness_of(stored(holed)).behind == (BehindPartition(0, H, H - 2, (0,), 2 * HOUR),)
 
 
 def test_a_superseded_row_counts_as_none() -> None:
-    found = asked(stored(rewound(read_up_to(H + 2), H)))
+    found = readiness_of(stored(rewound(read_up_to(H + 2), H)))
     assert (found.verdict, found.behind) == (Verdict.NOT_READY, (BehindPartition(0, H, H - 1, (0, 1), HOUR),))
-    assert asked(stored(rewound(read_up_to(H + 2), H + 1))).verdict is Verdict.READY
+    assert readiness_of(stored(rewound(read_up_to(H + 2), H + 1))).verdict is Verdict.READY
 
 
 def test_a_cut_alone_makes_nothing_ready() -> None:
     rows = read_up_to(H)
-    assert asked(stored(without(rows, (H, 0), (H, 1)))).verdict is Verdict.NOT_READY
+    assert readiness_of(stored(without(rows, (H, 0), (H, 1)))).verdict is Verdict.NOT_READY
 
 
 def test_a_partition_that_started_later_does_not_count() -> None:
     for began in (H, H + 1, H + 5):
-        found = asked(stored(read_up_to(H), read_up_to(H + 6, began=began)))
+        found = readiness_of(stored(read_up_to(H), read_up_to(H + 6, began=began)))
         assert (found.verdict, found.started_later) == (Verdict.READY, (1,))
-    found = asked(stored(read_up_to(H), read_up_to(H - 1, began=H - 1)))
+    found = readiness_of(stored(read_up_to(H), read_up_to(H - 1, began=H - 1)))
     assert found.verdict is Verdict.NOT_READY, "it began with the hour's own bucket, and has not stored it"
 
 
 def test_an_hour_before_any_partition_was_read_is_not_ready() -> None:
-    found = asked(stored(read_up_to(H + 6, began=H), read_up_to(H + 6, began=H + 2)))
+    found = readiness_of(stored(read_up_to(H + 6, began=H), read_up_to(H + 6, began=H + 2)))
     assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "no partition was read yet")
 
 
 def test_a_partition_that_was_never_read_is_behind() -> None:
     for unread in (None, manifest([])):
-        found = asked(stored(read_up_to(H), unread))
+        found = readiness_of(stored(read_up_to(H), unread))
         assert found.verdict is Verdict.NOT_READY
         assert found.behind == (BehindPartition(1, H, None, (0, 1), None),)
 
@@ -162,161 +122,70 @@ def test_an_hour_whose_rows_have_expired_is_unknown_and_never_ready() -> None:
     rows = read_up_to(H + 5)
     expired = replace(
         rows,
-        cuts=tuple(one for one in rows.cuts if one.bucket > H),
-        groups=tuple(one for one in rows.groups if one.bucket > H),
+        cuts=tuple(cut for cut in rows.cuts if cut.bucket > H),
+        groups=tuple(row for row in rows.groups if row.bucket > H),
     )
-    found = asked(stored(expired, read_up_to(H + 5)))
+    found = readiness_of(stored(expired, read_up_to(H + 5)))
     assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "older than the history")
-    assert asked(stored(expired), H + 1).verdict is Verdict.READY
-    assert asked(stored(expired, None)).verdict is Verdict.NOT_READY, "what is surely missing is told first"
+    assert readiness_of(stored(expired), H + 1).verdict is Verdict.READY
+    assert readiness_of(stored(expired, None)).verdict is Verdict.NOT_READY, (
+        "missing rows are reported before expired ones"
+    )
 
 
 def test_a_beginning_whose_past_has_expired_is_not_taken_for_a_first_start() -> None:
     """Once all rows before it have expired, the row of a recreated topic looks like that of a first start."""
     later = read_up_to(H + 6, began=H + 2)
     dataset = stored(read_up_to(H + 6), later, known_since=(H + 1) * HOUR)
-    assert asked(dataset).verdict is Verdict.UNKNOWN
-    assert asked(dataset, H + 1).verdict is Verdict.READY
+    assert readiness_of(dataset).verdict is Verdict.UNKNOWN
+    assert readiness_of(dataset, H + 1).verdict is Verdict.READY
 
 
-# What comes late.
+# Late samples.
 
 
 def test_trap_samples_that_come_after_the_hour_was_ready_are_seen_as_a_revision() -> None:
     before = stored(read_up_to(H), read_up_to(H))
-    assert asked(before).revision == 0
-    one = stored(read_up_to(H + 1, late={H + 1: {H: 7}}), read_up_to(H))
-    assert (asked(one).verdict, asked(one).revision, asked(one).late_samples) == (Verdict.READY, 1, 7)
+    assert readiness_of(before).revision == 0
+    late_once = stored(read_up_to(H + 1, late={H + 1: {H: 7}}), read_up_to(H))
+    assert (
+        readiness_of(late_once).verdict,
+        readiness_of(late_once).revision,
+        readiness_of(late_once).late_samples,
+    ) == (Verdict.READY, 1, 7)
     more = stored(
         read_up_to(H + 2, late={H + 1: {H: 7, H - 1: 5}, H + 2: {H: 1}}), read_up_to(H + 1, late={H + 1: {H: 2}})
     )
-    assert (asked(more).revision, asked(more).late_samples) == (3, 10)
-    assert (asked(more, H - 1).revision, asked(more, H - 1).late_samples) == (1, 5)
-    assert (asked(more, H + 1).revision, asked(more, H + 1).late_samples) == (0, 0)
+    assert (readiness_of(more).revision, readiness_of(more).late_samples) == (3, 10)
+    assert (readiness_of(more, H - 1).revision, readiness_of(more, H - 1).late_samples) == (1, 5)
+    assert (readiness_of(more, H + 1).revision, readiness_of(more, H + 1).late_samples) == (0, 0)
 
 
 def test_a_count_over_many_hours_raises_the_revision_of_each_of_them_and_of_no_hour_on_time() -> None:
     rows = read_up_to(H + 2)
     # Hours 64 to 127, as far as they were late for bucket 102.
     counted = LateSamples(64, 900, hours=64)
-    rows = replace(rows, groups=tuple(replace(one, late=(counted,) * (one.bucket == H + 2)) for one in rows.groups))
+    rows = replace(rows, groups=tuple(replace(row, late=(counted,) * (row.bucket == H + 2)) for row in rows.groups))
     of_both_groups = stored(rows)
     for hour in (91, H, H + 1):
-        found = asked(of_both_groups, hour)
+        found = readiness_of(of_both_groups, hour)
         assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 2, 1_800)
-    assert asked(of_both_groups, H + 2).revision == 0
-    assert asked(of_both_groups, 63).revision == 0
+    assert readiness_of(of_both_groups, H + 2).revision == 0
+    assert readiness_of(of_both_groups, 63).revision == 0
     day = readiness(of_both_groups, Period(96, 24))
     assert (day.revision, day.late_samples) == (2 * 6, 1_800)
 
 
 def test_late_samples_of_a_partition_that_started_later_count_too() -> None:
-    found = asked(stored(read_up_to(H), read_up_to(H + 3, began=H + 1, late={H + 3: {H: 4}})))
+    found = readiness_of(stored(read_up_to(H), read_up_to(H + 3, began=H + 1, late={H + 3: {H: 4}})))
     assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 1, 4)
 
 
 def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_reported() -> None:
     rows = read_up_to(H + 2, late={H + 1: {H: 7}, H + 2: {H: 1}})
-    found = asked(stored(rewound(rows, H + 2)))
+    found = readiness_of(stored(rewound(rows, H + 2)))
     assert (found.verdict, found.revision, found.late_samples, found.rewound_samples) == (Verdict.READY, 2, 8, 1)
-    assert asked(stored(rows)).rewound_samples == 0
-
-
-# What was lost.
-
-
-def test_accepted_losses_of_the_hour_are_reported() -> None:
-    rows = read_up_to(H + 1)
-    found = next(one for one in rows.cuts if one.bucket == H)
-    lost = with_cut(rows, replace(found, lost_to=found.start + 4))
-    told = asked(stored(read_up_to(H), lost))
-    assert told.verdict is Verdict.READY
-    assert told.losses == (AcceptedLoss(1, 90, 94, (H,), LossReason.DELETED),)
-    assert asked(stored(read_up_to(H), lost), H - 1).losses == ()
-    assert asked(stored(lost), H + 1).losses == ()
-
-
-def test_a_loss_in_the_bucket_before_touches_an_hour_whose_first_records_lie_in_its_grace() -> None:
-    rows = read_up_to(H)
-    found = next(one for one in rows.cuts if one.bucket == H - 1)
-    lost = with_cut(rows, replace(found, lost_to=found.end))
-    assert asked(stored(lost, grace=30_000)).losses == (AcceptedLoss(0, 80, 90, (H - 1,), LossReason.DELETED),)
-    assert asked(stored(lost)).losses == ()
-
-
-def test_a_loss_over_several_buckets_is_reported_as_one() -> None:
-    rows = read_up_to(H)
-    for bucket in range(H - 2, H + 1):
-        found = next(one for one in rows.cuts if one.bucket == bucket)
-        rows = with_cut(rows, replace(found, lost_to=min(95, found.end)))
-    day = readiness(stored(rows), Period(96, 24))
-    assert day.losses == (AcceptedLoss(0, 70, 95, (H - 2, H - 1, H), LossReason.DELETED),)
-
-
-def closed_by_loss(rows: ManifestRows, *buckets: int) -> ManifestRows:
-    """Each of the buckets was closed where a loss ends."""
-    return replace(
-        rows, cuts=tuple(replace(one, lost_to=one.end) if one.bucket in buckets else one for one in rows.cuts)
-    )
-
-
-def test_an_hour_whose_bucket_a_loss_closed_waits_for_the_rest_of_its_time() -> None:
-    dataset = stored(read_up_to(H + 3), closed_by_loss(read_up_to(H), H))
-    found = asked(dataset)
-    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (BehindPartition(1, H + 1, H, (0, 1), HOUR),))
-    assert asked(dataset, H - 1).verdict is Verdict.READY
-    assert newest_ready_hour(dataset) == H - 1
-    one_group = closed_by_loss(without(read_up_to(H + 1), (H + 1, 1)), H)
-    assert asked(stored(one_group)).behind == (BehindPartition(0, H + 1, H, (1,), HOUR),)
-    assert asked(stored(closed_by_loss(read_up_to(H + 1), H))).verdict is Verdict.READY
-
-
-def test_an_hour_in_which_the_log_lost_the_position_of_its_shard_waits_for_the_rest_of_its_time() -> None:
-    """The shard has stored what it had read, before anyone could accept the loss."""
-
-    def closed(rows: ManifestRows) -> ManifestRows:
-        return replace(rows, cuts=tuple(replace(one, closed_early=one.bucket == H) for one in rows.cuts))
-
-    assert asked(stored(closed(read_up_to(H)))).behind == (BehindPartition(0, H + 1, H, (0, 1), HOUR),)
-    assert asked(stored(closed(read_up_to(H + 1)))).verdict is Verdict.READY
-
-
-def test_after_several_losses_in_a_row_an_hour_waits_for_a_bucket_that_none_has_closed() -> None:
-    rows = closed_by_loss(read_up_to(H + 1), H, H + 1)
-    assert asked(stored(rows)).behind == (BehindPartition(0, H + 2, H + 1, (0, 1), HOUR),)
-    assert newest_ready_hour(stored(rows)) == H - 1
-    assert newest_ready_hour(stored(closed_by_loss(read_up_to(H + 2), H, H + 1))) == H + 2
-
-
-def remade() -> ManifestRows:
-    """Read up to bucket 99, of which group 1 was not stored; then the topic was recreated, in bucket 102."""
-    old = without(read_up_to(99, began=96), (99, 1))
-    new = [beginning(102, 0), cut(103, 0, 5)]
-    return manifest([*old.cuts, *new], [*old.groups, *rows_of(103, (0, 1))])
-
-
-def test_unstored_records_of_a_recreated_topic_are_a_loss_and_are_not_waited_for() -> None:
-    dataset = stored(remade())
-    assert asked(dataset, 98).losses == ()
-    for hour in range(99, 103):
-        found = asked(dataset, hour)
-        assert found.verdict is Verdict.READY, hour
-        assert found.losses == (AcceptedLoss(0, 20, None, (hour,), LossReason.TOPIC_RECREATED),)
-    assert (asked(dataset, 103).verdict, asked(dataset, 103).losses) == (Verdict.READY, ())
-    assert asked(dataset, 104).verdict is Verdict.NOT_READY
-    assert asked(dataset, 96).verdict is Verdict.UNKNOWN
-
-
-def test_an_hour_in_which_a_topic_was_recreated_waits_for_its_records_in_the_new_topic() -> None:
-    begun = replace(remade(), groups=tuple(one for one in remade().groups if one.bucket < 103))
-    assert asked(stored(begun), 102).behind == (BehindPartition(0, 103, 102, (0, 1), HOUR),)
-    assert asked(stored(begun), 101).verdict is Verdict.READY
-    assert newest_ready_hour(stored(begun)) == 101
-
-
-def test_what_was_superseded_when_the_topic_was_recreated_is_lost_too() -> None:
-    found = asked(stored(rewound(remade(), 98)), 98)
-    assert found.losses == (AcceptedLoss(0, 10, None, (98,), LossReason.TOPIC_RECREATED),)
+    assert readiness_of(stored(rows)).rewound_samples == 0
 
 
 # Days.
@@ -340,7 +209,7 @@ def test_a_day_has_the_revisions_and_losses_of_its_hours() -> None:
 
 def test_a_day_with_an_unknown_hour_is_unknown() -> None:
     rows = read_up_to(120, began=90)
-    expired = replace(rows, cuts=tuple(one for one in rows.cuts if one.bucket > 100))
+    expired = replace(rows, cuts=tuple(cut for cut in rows.cuts if cut.bucket > 100))
     found = readiness(stored(expired), Period(96, 24))
     assert (found.verdict, found.reason, found.ready_hours) == (Verdict.UNKNOWN, "older than the history", 19)
 
@@ -352,7 +221,7 @@ def test_a_partition_that_began_within_the_day_counts_from_then_on() -> None:
     assert (found.verdict, found.first_not_ready) == (Verdict.NOT_READY, "1970-01-05T15")
 
 
-# As numbers.
+# Figures.
 
 
 def test_the_newest_ready_hour_is_that_of_the_slowest_partition() -> None:
@@ -365,8 +234,8 @@ def test_the_newest_ready_hour_is_that_of_the_slowest_partition() -> None:
 
 def test_partition_progress_has_how_far_each_partition_is_behind() -> None:
     now = (H + 3) * HOUR + 5
-    told = partition_progress(stored(read_up_to(H), None, read_up_to(H + 9)), now)
-    assert told == (
+    progress = partition_progress(stored(read_up_to(H), None, read_up_to(H + 9)), now)
+    assert progress == (
         PartitionProgress(0, H, (H + 1) * HOUR, 2 * HOUR + 5),
         PartitionProgress(1, None, None, None),
         PartitionProgress(2, H + 9, (H + 10) * HOUR, 0),
@@ -400,21 +269,21 @@ def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | Non
     for rows in manifests:
         if rows is None:
             return False
-        (began,) = [one.bucket for one in rows.cuts if one.reset]
+        (began,) = [cut.bucket for cut in rows.cuts if cut.reset]
         if began >= last:
             continue
         counts += 1
-        lost = {one.bucket for one in rows.cuts if one.lost_to is not None}
+        lost = {cut.bucket for cut in rows.cuts if cut.lost_to is not None}
         needed = next(bucket for bucket in range(last, 1_000) if bucket not in lost)
-        there = {(one.bucket, one.group) for one in rows.groups if not one.superseded}
-        if not there >= {(bucket, group) for bucket in range(began + 1, needed + 1) for group in range(GROUPS)}:
+        stored_rows = {(row.bucket, row.group) for row in rows.groups if not row.superseded}
+        if not stored_rows >= {(bucket, group) for bucket in range(began + 1, needed + 1) for group in range(GROUPS)}:
             return False
     return counts > 0
 
 
 @given(manifests=st.lists(partitions(), min_size=1, max_size=3), interval=INTERVALS, hour=st.integers(0, 60))
 def test_an_hour_is_ready_exactly_by_the_rule(manifests: list[ManifestRows | None], interval: int, hour: int) -> None:
-    found = asked(stored(*manifests, interval=interval), hour)
+    found = readiness_of(stored(*manifests, interval=interval), hour)
     assert (found.verdict is Verdict.READY) == model_ready(interval, hour, manifests)
     assert bool(found.behind) == (found.verdict is Verdict.NOT_READY)
 
@@ -430,11 +299,11 @@ def test_a_manifest_that_was_read_from_a_bucket_on_answers_as_the_whole_one() ->
     whole = read_up_to(H + 3, late={H + 2: {H: 3}})
     part = replace(
         whole,
-        cuts=tuple(one for one in whole.cuts if one.bucket >= H - 1),
-        groups=tuple(one for one in whole.groups if one.bucket >= H - 1),
+        cuts=tuple(cut for cut in whole.cuts if cut.bucket >= H - 1),
+        groups=tuple(row for row in whole.groups if row.bucket >= H - 1),
     )
     for hour in (H, H + 1, H + 3, H + 4):
-        assert asked(stored(part), hour) == asked(stored(whole), hour)
+        assert readiness_of(stored(part), hour) == readiness_of(stored(whole), hour)
 
 
 def test_no_hour_is_ready_before_it_is_over_whatever_is_stored() -> None:

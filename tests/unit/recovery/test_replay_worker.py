@@ -25,7 +25,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.store.close()
 
 
-def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_leaves(bench: Bench) -> None:
+def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_exits(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3), job(1, 1))
     runs = FakeRunner()
     bench.worker(runs, wave_records=20).run_until_done()
@@ -36,8 +36,8 @@ def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_leaves(bench: Be
 def test_a_runner_is_given_leased_jobs_under_their_new_epochs(bench: Bench) -> None:
     bench.plan(job(0, 1), replace(job(0, 2), epoch=4))
     given: list[Job] = []
-    bench.worker(FakeRunner(lambda jobs, _: given.extend(jobs))).step()
-    assert [(one.state, one.worker, one.epoch) for one in given] == [
+    bench.worker(Runs(lambda jobs, _: given.extend(jobs))).step()
+    assert [(job.state, job.worker, job.epoch) for job in given] == [
         (JobState.LEASED, "w", 1),
         (JobState.LEASED, "w", 5),
     ]
@@ -59,12 +59,12 @@ def test_progress_is_reported_with_its_jobs(bench: Bench) -> None:
 def test_only_jobs_that_are_marked_as_done_are_reported_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
-    def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         on_progress(1.0)
         assert bench.store.remove_job(bench.job(1))
 
-    bench.worker(FakeRunner(meanwhile)).step()
-    assert bench.progress_reports() == [([2], 1.0)]
+    bench.worker(Runs(during_run)).step()
+    assert bench.told_of() == [([2], 1.0)]
 
 
 def test_failed_jobs_are_not_reported_as_done(bench: Bench) -> None:
@@ -80,14 +80,14 @@ def test_a_wave_has_at_most_max_jobs(bench: Bench) -> None:
     assert list(map(len, runs.runs)) == [2, 2, 1]
 
 
-def test_a_job_whose_lease_was_lost_meanwhile_is_not_marked_as_done(bench: Bench) -> None:
+def test_a_job_whose_lease_was_lost_in_the_meantime_is_not_marked_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
-        there = bench.job(1)
-        assert bench.store.replace_job(there, replace(there, epoch=there.epoch + 1, worker="v"))
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+        stored = bench.job(1)
+        assert bench.store.replace_job(stored, replace(stored, epoch=stored.epoch + 1, worker="v"))
 
-    bench.worker(FakeRunner(meanwhile)).step()
+    bench.worker(Runs(during_run)).step()
     assert bench.states() == {1: JobState.LEASED, 2: JobState.DONE}
     assert bench.job(1).worker == "v"
 
@@ -96,7 +96,7 @@ def test_a_run_ends_early_once_all_of_its_leases_are_lost(bench: Bench) -> None:
     bench.plan(job(0, 1))
     reached: list[float] = []
 
-    def meanwhile(jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    def during_run(jobs: Sequence[Job], on_progress: OnProgress) -> None:
         bench.store.remove_job(jobs[0])
         renewed.wait(timeout=60)
         on_progress(0.5)
@@ -112,7 +112,7 @@ def test_a_run_ends_early_once_all_of_its_leases_are_lost(bench: Bench) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LeaseKeeper, "renew_if_due", renew_now)
-        bench.worker(FakeRunner(meanwhile)).step()
+        bench.worker(Runs(during_run)).step()
     assert reached == []
     assert bench.states() == {}
 
@@ -133,12 +133,12 @@ def test_leases_are_renewed_while_a_run_lasts(bench: Bench) -> None:
 
     first_end = bench.clock.now_ms() + 120_000
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         bench.clock.sleep(20)
         assert seen.wait(timeout=60)
-        assert all(one.leased_until == first_end + 20_000 for one in bench.store.jobs(SHARDS[0]))
+        assert all(job.leased_until == first_end + 20_000 for job in bench.store.jobs(SHARDS[0]))
 
-    bench.worker(FakeRunner(meanwhile), store=Watched()).step()
+    bench.worker(Runs(during_run), store=Watched()).step()
     assert bench.states() == {1: JobState.DONE, 2: JobState.DONE}
 
 
@@ -195,32 +195,32 @@ def test_a_lease_whose_renewal_failed_is_kept_as_long_as_no_other_worker_has_it(
     assert bench.job(1) == held
 
 
-def test_a_worker_that_is_to_stop_gives_back_what_it_has_not_done(bench: Bench) -> None:
+def test_a_worker_that_is_to_stop_releases_unfinished_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     stopping = threading.Event()
 
-    def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         stopping.set()
         on_progress(0.5)
-        pytest.fail("the run went on")
+        pytest.fail("the run continued")
 
-    bench.worker(FakeRunner(meanwhile)).run_until_done(stopping.is_set)
+    bench.worker(Runs(during_run)).run_until_done(stopping.is_set)
     assert bench.states() == {1: JobState.PENDING, 2: JobState.PENDING}
     assert (bench.job(1).failures, bench.job(1).worker) == (0, "")
 
 
-def test_a_worker_that_is_interrupted_gives_back_what_it_has(bench: Bench) -> None:
+def test_a_worker_that_is_interrupted_releases_its_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1))
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bench.worker(FakeRunner(meanwhile)).step()
+        bench.worker(Runs(during_run)).step()
     assert bench.states() == {1: JobState.PENDING}
 
 
-def test_jobs_that_others_have_are_waited_for_and_taken_once_their_leases_run_out(bench: Bench) -> None:
+def test_jobs_of_other_workers_are_awaited_and_taken_once_their_leases_expire(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     assert bench.board.lease(bench.job(1), "lost") is not None
     begun = bench.clock.monotonic()
@@ -233,12 +233,12 @@ def test_jobs_that_others_have_are_waited_for_and_taken_once_their_leases_run_ou
 
 def test_an_idle_worker_ends_after_its_idle_time(bench: Bench) -> None:
     bench.plan(job(0, 1))
-    looks = 0
+    polls = 0
 
     def stop() -> bool:
-        nonlocal looks
-        looks += 1
-        if looks == 5:
+        nonlocal polls
+        polls += 1
+        if polls == 5:
             bench.plan(job(1, 7))
         return False
 
@@ -252,10 +252,10 @@ def test_two_workers_share_the_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3))
     second = FakeRunner()
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         bench.worker(second, "v", wave_records=100).step()
 
-    first = FakeRunner(meanwhile)
+    first = Runs(during_run)
     bench.worker(first, wave_records=10).step()
     assert (first.runs, second.runs) == ([[(0, 1)]], [[(0, 2), (0, 3)]])
     assert set(bench.states().values()) == {JobState.DONE}

@@ -1,20 +1,12 @@
-"""Where a rewind may go, what it takes, and in which order it is done."""
+"""The targets of a rewind, and the rows that it marks."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
-from strandline.clock import ManualClock
-from strandline.recovery.checkpoints import progress
-from strandline.recovery.cutting import Cutting
-from strandline.recovery.offset_policy import LogMismatch, LogState
-from strandline.recovery.present import Present
+from strandline.recovery.offset_policy import LogMismatch
 from strandline.recovery.rewinding import (
     RewindPlan,
     RewindRefused,
@@ -22,48 +14,20 @@ from strandline.recovery.rewinding import (
     ToBucket,
     ToOffset,
     ToTime,
-    plan_rewind,
-    rewind,
 )
 from strandline.store.batches import MAX_BATCH_BYTES, row_bytes
-from strandline.store.protocol import Fenced, StoreUnavailable
-from strandline.store.rows import LateSamples, ManifestRows, ManifestWrite, Ownership
-from strandline.store.sqlite import SqliteStore, open_sqlite_store
-from support.manifest_rows import SHARD, beginning, cut, manifest, row, rows_of
-from support.shard_world import FaultyStore, StoreCall, no_fault
+from strandline.store.rows import LateSamples
+from support.manifest_rows import beginning, cut, manifest, rows_of
+from support.rewind_plans import GRACE, GROUPS, HOUR, log, planned, stored
 
 pytestmark = pytest.mark.unit
 
-HOUR = 3_600_000
-GRACE = 30_000
-GROUPS = 3
-NOW = 1_700_000_000_000
-
-
-def stored(first: int = 10, last: int = 20, *, size: int = 10) -> ManifestRows:
-    """A first start at offset 100 before bucket `first`, and complete buckets with the same number of records up to
-    `last`.
-    """
-    buckets = range(first, last + 1)
-    cuts = [cut(one, 100 + (one - first) * size, 100 + (one + 1 - first) * size) for one in buckets]
-    return manifest([beginning(first - 1, 100), *cuts], [one for b in buckets for one in rows_of(b, range(GROUPS))])
-
-
-def log(start: int = 0, end: int = 100_000, topic_id: str = "topic-1") -> LogState:
-    return LogState(topic_id, start, end)
-
-
-def planned(rows: ManifestRows, target: Target, at: LogState | None = None, *, most_rows: int = 1_000) -> RewindPlan:
-    return plan_rewind(
-        SHARD, rows, target, at or log(), groups=GROUPS, cutting=Cutting(HOUR, GRACE), most_rows=most_rows
-    )
-
 
 def places(plan: RewindPlan) -> list[list[tuple[int, int]]]:
-    return [[(one.bucket, one.group) for one in batch] for batch in plan.batches]
+    return [[(row.bucket, row.group) for row in batch] for batch in plan.batches]
 
 
-# Where to.
+# Targets.
 
 
 def test_a_rewind_to_a_bucket_marks_it_and_all_that_are_newer() -> None:
@@ -73,7 +37,7 @@ def test_a_rewind_to_a_bucket_marks_it_and_all_that_are_newer() -> None:
     assert places(plan) == [[(bucket, group) for bucket in (20, 19, 18) for group in range(GROUPS)]]
 
 
-def test_a_rewind_to_an_offset_takes_a_cut_and_nothing_else() -> None:
+def test_a_rewind_to_an_offset_requires_a_cut_at_that_offset() -> None:
     assert planned(stored(), ToOffset(180)) == planned(stored(), ToBucket(18))
     for offset in (181, 185, 189):
         with pytest.raises(RewindRefused, match=f"offset {offset} of shard metrics/3 is inside bucket 18") as caught:
@@ -97,7 +61,7 @@ def test_a_rewind_to_a_time_takes_the_newest_cut_that_is_not_after_it(time: int,
 
 def test_of_buckets_without_a_record_the_newest_that_begins_at_an_offset_is_taken() -> None:
     cuts = [beginning(9, 100), cut(10, 100, 110), cut(11, 110, 110), cut(12, 110, 110), cut(13, 110, 130)]
-    rows = manifest(cuts, [one for bucket in range(10, 14) for one in rows_of(bucket, range(GROUPS))])
+    rows = manifest(cuts, [row for bucket in range(10, 14) for row in rows_of(bucket, range(GROUPS))])
     assert planned(rows, ToOffset(110)).bucket == 13
     assert planned(rows, ToBucket(11)).offset == 110
 
@@ -123,7 +87,7 @@ def test_a_rewind_does_not_go_over_a_reset(target: Target) -> None:
 @pytest.mark.parametrize("target", [ToBucket(11), ToOffset(110), ToTime(12 * HOUR)])
 def test_a_rewind_does_not_go_below_the_manifest(target: Target) -> None:
     rows = stored()
-    rows = replace(rows, cuts=tuple(one for one in rows.cuts if one.bucket > 12))
+    rows = replace(rows, cuts=tuple(cut for cut in rows.cuts if cut.bucket > 12))
     with pytest.raises(RewindRefused, match="the manifest reaches back to bucket 13, offset 130") as caught:
         planned(rows, target)
     assert "bucket 13, offset 130" in caught.value.remedy
@@ -149,14 +113,14 @@ def test_with_nothing_left_in_the_log_no_cut_is_possible() -> None:
         planned(stored(), ToBucket(18), log(201))
 
 
-def test_a_shard_that_has_read_nothing_has_nothing_to_read_again() -> None:
+def test_a_shard_that_has_read_nothing_can_not_be_rewound() -> None:
     with pytest.raises(RewindRefused, match="metrics/3 was never read"):
         planned(manifest([]), ToBucket(18))
     with pytest.raises(RewindRefused, match="metrics/3 has not closed a bucket"):
         planned(manifest([beginning(9, 100)]), ToBucket(10))
 
 
-def test_another_log_is_not_read_in_place_of_the_one_that_was() -> None:
+def test_another_topic_is_not_read_in_place_of_the_original_one() -> None:
     with pytest.raises(LogMismatch, match="was read from another topic"):
         planned(stored(), ToBucket(18), log(topic_id="topic-2"))
     with pytest.raises(LogMismatch, match="up to offset 210, and the log ends at 209"):
@@ -164,21 +128,21 @@ def test_another_log_is_not_read_in_place_of_the_one_that_was() -> None:
     planned(stored(), ToBucket(18), log(end=210))
 
 
-# What is marked.
+# Marked rows.
 
 
 def test_rows_that_are_superseded_or_missing_are_not_marked() -> None:
     rows = stored()
-    changed = [replace(one, superseded=one.bucket == 20) for one in rows.groups if (one.bucket, one.group) != (19, 1)]
+    changed = [replace(row, superseded=row.bucket == 20) for row in rows.groups if (row.bucket, row.group) != (19, 1)]
     plan = planned(replace(rows, groups=tuple(changed)), ToBucket(18))
     assert places(plan) == [[(19, 0), (19, 2), (18, 0), (18, 1), (18, 2)]]
     assert plan.samples == 5
-    assert (plan.buckets, plan.records) == (3, 30), "all of it is read again, whoever has asked for it"
+    assert (plan.buckets, plan.records) == (3, 30), "all of it is read again, whoever requested it"
 
 
-def test_a_rewind_that_was_done_has_no_batches() -> None:
+def test_a_completed_rewind_has_no_batches() -> None:
     rows = stored()
-    done = replace(rows, groups=tuple(replace(one, superseded=one.bucket >= 15) for one in rows.groups))
+    done = replace(rows, groups=tuple(replace(row, superseded=row.bucket >= 15) for row in rows.groups))
     assert planned(done, ToBucket(15)).batches == ()
     assert planned(done, ToBucket(17)).batches == ()
     assert places(planned(done, ToBucket(14))) == [[(14, 0), (14, 1), (14, 2)]]
@@ -188,7 +152,7 @@ def test_rows_with_thousands_of_late_hours_go_in_smaller_batches() -> None:
     """As a node of schema version 2 has written them."""
     late = tuple(LateSamples(hour, 1) for hour in range(8_000))
     rows = stored()
-    rows = replace(rows, groups=tuple(replace(one, late=late) for one in rows.groups))
+    rows = replace(rows, groups=tuple(replace(row, late=late) for row in rows.groups))
     plan = planned(rows, ToBucket(15))
     assert len(plan.batches) > 1
     for batch in plan.batches:
@@ -209,203 +173,21 @@ def test_a_batch_has_complete_buckets_newest_first_and_at_most_a_thousand_rows()
 @given(
     most=st.integers(1, 20), back=st.integers(0, 10), gone=st.sets(st.tuples(st.integers(10, 20), st.integers(0, 2)))
 )
-def test_whatever_was_marked_the_rest_is_a_manifest_as_after_a_shorter_rewind(
+def test_after_each_batch_the_manifest_is_as_after_a_shorter_rewind(
     most: int, back: int, gone: set[tuple[int, int]]
 ) -> None:
     """After each batch, every group has its earlier rows up to some bucket, and none after it."""
     rows = stored()
-    rows = replace(rows, groups=tuple(one for one in rows.groups if (one.bucket, one.group) not in gone))
+    rows = replace(rows, groups=tuple(row for row in rows.groups if (row.bucket, row.group) not in gone))
     plan = planned(rows, ToBucket(20 - back), most_rows=most)
     assert all(len(batch) <= most for batch in plan.batches)
     assert {place for batch in places(plan) for place in batch} == {
-        (one.bucket, one.group) for one in rows.groups if one.bucket >= plan.bucket
+        (row.bucket, row.group) for row in rows.groups if row.bucket >= plan.bucket
     }
     marked: set[tuple[int, int]] = set()
     for batch in places(plan):
         marked |= set(batch)
         for group in range(GROUPS):
             of_group = {bucket for bucket, member in marked if member == group}
-            left = {one.bucket for one in rows.groups if one.group == group} - of_group
+            left = {row.bucket for row in rows.groups if row.group == group} - of_group
             assert max(left, default=0) < min(of_group, default=10**6)
-
-
-# How it is done.
-
-
-class Shard:
-    """A shard in a store, with a manifest and without an owner."""
-
-    def __init__(self, store: SqliteStore, clock: ManualClock, rows: ManifestRows) -> None:
-        self.sqlite, self.store, self.clock = store, FaultyStore(store), clock
-        self.owner = self.take()
-        store.commit(self.owner, ManifestWrite(rows.cuts, rows.groups, next_part_id=77, present=clock.now_ms()))
-        store.touch(self.owner, None, 0)
-
-    def take(self) -> Ownership:
-        before = self.sqlite.state(SHARD)
-        name = f"owner-{before.epoch if before else 0}"
-        taken = self.sqlite.take(SHARD, name, before, now=self.clock.now_ms(), topic_id="topic-1")
-        assert taken is not None
-        return taken
-
-    def rewind(self, bucket: int = 18, *, most_rows: int = 1_000) -> RewindPlan:
-        return rewind(
-            self.store,
-            self.take,
-            lambda rows: planned(rows, ToBucket(bucket), most_rows=most_rows),
-            self.clock,
-            Present(self.clock, lambda: None),
-        )
-
-    def manifest(self) -> ManifestRows:
-        found = self.sqlite.manifest(SHARD)
-        assert found is not None
-        return found
-
-    def superseded(self) -> set[int]:
-        return {one.bucket for one in self.manifest().groups if one.superseded}
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., Shard]]:
-    clock = ManualClock(NOW)
-    with closing(open_sqlite_store(tmp_path / "store.sqlite", clock)) as store:
-        yield lambda rows=None: Shard(store, clock, rows or stored())
-
-
-def test_marking_changes_nothing_else_of_a_row_nor_the_next_part_id(make: Callable[..., Shard]) -> None:
-    rows = stored()
-    with_index = tuple(row(one.bucket, one.group, index=one.group == 1) for one in rows.groups)
-    shard = make(replace(rows, groups=with_index))
-    before = shard.manifest()
-    plan = shard.rewind()
-    after = shard.manifest()
-    assert after.cuts == before.cuts
-    assert after.groups == tuple(replace(one, superseded=one.bucket >= 18) for one in before.groups)
-    assert (after.state.next_part_id, after.state.topic_id) == (77, "topic-1")
-    assert after.state.epoch == before.state.epoch + 1
-    assert plan.rows == 9
-    done = progress(after, GROUPS, SHARD)
-    assert done is not None
-    assert set(done.checkpoints) == {plan.offset}
-
-
-def test_a_rewind_gives_up_ownership(make: Callable[..., Shard]) -> None:
-    shard = make()
-    shard.rewind()
-    assert shard.manifest().state.seen_at is None
-
-
-def test_a_refused_rewind_gives_up_ownership_and_marks_nothing(make: Callable[..., Shard]) -> None:
-    shard = make()
-    with pytest.raises(RewindRefused):
-        shard.rewind(21)
-    assert shard.manifest().state.seen_at is None
-    assert shard.superseded() == set()
-
-
-def commits(number: int, error: BaseException) -> Callable[[StoreCall], None]:
-    """Let the first commits pass, and raise at the next."""
-    left = number
-
-    def hook(call: StoreCall) -> None:
-        nonlocal left
-        left -= call.name == "commit"
-        if left < 0:
-            raise error
-
-    return hook
-
-
-def test_a_store_that_goes_away_in_the_middle_leaves_a_shorter_rewind_and_the_rest_can_follow(
-    make: Callable[..., Shard],
-) -> None:
-    shard = make()
-    shard.store.before = commits(2, StoreUnavailable("gone"))
-    with pytest.raises(StoreUnavailable):
-        shard.rewind(17, most_rows=3)
-    assert shard.superseded() == {19, 20}
-    shard.store.before = no_fault
-    assert shard.rewind(17, most_rows=3).rows == 6
-    assert shard.superseded() == {17, 18, 19, 20}
-
-
-def test_a_rewind_that_loses_ownership_stops_and_does_not_end_the_new_owner_s(
-    make: Callable[..., Shard],
-) -> None:
-    shard = make()
-
-    def overtake(call: StoreCall) -> None:
-        if call.name == "commit" and shard.superseded():
-            shard.store.after = no_fault
-            shard.take()
-
-    shard.store.after = overtake
-    with pytest.raises(Fenced):
-        shard.rewind(17, most_rows=3)
-    assert shard.superseded() == {20}
-    assert shard.manifest().state.seen_at == NOW
-
-
-def test_a_long_rewind_writes_heartbeats(make: Callable[..., Shard]) -> None:
-    shard = make()
-    seen: list[int | None] = []
-
-    def take_long(call: StoreCall) -> None:
-        if call.name == "commit":
-            shard.clock.sleep(11)
-        if call.name == "touch":
-            seen.append(call.arguments[1])
-
-    shard.store.after = take_long
-    shard.rewind(18, most_rows=3)
-    assert seen == [NOW + 11_000, NOW + 22_000, NOW + 33_000, None]
-
-
-def test_a_farewell_that_fails_does_not_undo_what_was_done(make: Callable[..., Shard]) -> None:
-    shard = make()
-
-    def fail(call: StoreCall) -> None:
-        if call.name == "touch":
-            raise StoreUnavailable("gone")
-
-    shard.store.before = fail
-    with capture_logs() as lines:
-        assert shard.rewind().rows == 9
-    assert [line["event"] for line in lines] == ["could not give up ownership after a rewind"]
-    assert shard.superseded() == {18, 19, 20}
-
-
-def test_the_plan_is_made_once_the_shard_is_ours(make: Callable[..., Shard]) -> None:
-    """Before that its owner may still commit."""
-    shard = make()
-    calls: list[str] = []
-
-    def take() -> Ownership:
-        calls.append("take")
-        return shard.take()
-
-    def plan_of(rows: ManifestRows) -> RewindPlan:
-        calls.append("plan")
-        assert rows.state.epoch == shard.owner.epoch + 1
-        return planned(rows, ToBucket(20))
-
-    rewind(shard.store, take, plan_of, shard.clock, Present(shard.clock, lambda: None))
-    assert calls == ["take", "plan"]
-
-
-def test_a_machine_whose_clock_is_months_ahead_does_not_end_the_rows_that_it_marks(make: Callable[..., Shard]) -> None:
-    """Marked rows are written again, with the rest of their lifetime by the present."""
-    shard = make()
-    written: list[int] = []
-
-    def note(call: StoreCall) -> None:
-        if call.name == "commit":
-            write = call.arguments[1]
-            assert isinstance(write, ManifestWrite)
-            written.append(write.present)
-
-    shard.store.before = note
-    ahead = ManualClock(NOW + 200 * 24 * HOUR)
-    rewind(shard.store, shard.take, lambda rows: planned(rows, ToBucket(18)), ahead, Present(ahead, lambda: NOW))
-    assert written == [NOW]

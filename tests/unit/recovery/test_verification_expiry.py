@@ -38,7 +38,7 @@ class _TimedStore:
 
 
 @pytest.mark.parametrize("server", [None, 5_000_000, 900_000_000])
-def test_dates_are_compared_with_the_clock_that_removes_rows(server: int | None) -> None:
+def test_expiry_dates_are_compared_with_the_clock_that_removes_rows(server: int | None) -> None:
     clock = ManualClock(7_000_000)
     expiry = ExpiryHorizon(_TimedStore(server), clock)
     clock.sleep(2.0)
@@ -47,7 +47,7 @@ def test_dates_are_compared_with_the_clock_that_removes_rows(server: int | None)
     assert not expiry.may_have_expired(now + EXPIRY_SKEW_MS + 1)
 
 
-def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
+def test_cuts_that_expire_together_in_any_order_are_not_a_gap(world: World) -> None:
     for hour in range(4):
         produce_everywhere(world, f"of hour {hour}")
         world.pass_hours(1)
@@ -60,13 +60,13 @@ def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
     assert_world_sound(world)
     for table in ("cuts", "flush_groups"):
         damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date + 1, FIRST + 1)  # noqa: S608
-    assert FindingKind.CUTS_TORN in {one.kind for one in findings_of(world)}, "its time has not come"
+    assert FindingKind.CUTS_TORN in {finding.kind for finding in found_in(world)}, "it has not expired yet"
 
 
 @pytest.fixture
 def replayed(world: World) -> World:
-    """A world in which one replay has stored several buckets: their data has one date. Nothing of them is rolled over:
-    the shard has not lived on since.
+    """A world in which one replay has stored several buckets: their data has one date. None of their keys is rolled
+    over, because the shard has not run since.
     """
     world.crash()
     hours_without_a_shard(world, 4)
@@ -84,7 +84,9 @@ def dates(world: World) -> list[int]:
 
 @pytest.mark.parametrize("bucket", range(FIRST, FIRST + 4))
 @pytest.mark.parametrize("kind", ["index_bucket", "segments"])
-def test_data_of_one_date_that_leaves_at_any_step_is_not_missed(replayed: World, kind: str, bucket: int) -> None:
+def test_data_with_one_expiry_date_that_expires_at_any_step_is_not_missed(
+    replayed: World, kind: str, bucket: int
+) -> None:
     world = replayed
     date = max(dates(world))
     damage, left = Damage(world), []
@@ -92,7 +94,7 @@ def test_data_of_one_date_that_leaves_at_any_step_is_not_missed(replayed: World,
     def leaves(call: StoreCall) -> None:
         if call.name == kind and call.arguments[0].bucket == bucket and not left:
             left.append(bucket)
-            # In any order: those that were read already may stay for a while.
+            # In any order: rows that were already read may remain for a while.
             world.pass_time(date - EXPIRY_SKEW_MS - world.clock.now_ms())
             for table in ("index_buckets", "segments"):
                 damage.execute(f"DELETE FROM {table} WHERE bucket <= ?", bucket)  # noqa: S608
@@ -103,20 +105,20 @@ def test_data_of_one_date_that_leaves_at_any_step_is_not_missed(replayed: World,
     assert left
 
 
-def test_an_index_bucket_that_is_lost_between_two_looks_is_a_finding(world: World) -> None:
+def test_an_index_bucket_that_is_lost_between_two_reads_is_a_finding(world: World) -> None:
     for _ in range(2):
         produce_everywhere(world)
         world.pass_hours(1)
     world.crash()
-    damage, looks = Damage(world), []
+    damage, reads = Damage(world), []
 
     def lost(call: StoreCall) -> None:
         if call.name == "index_bucket" and call.arguments[0].bucket == FIRST:
-            looks.append(call)
-            if len(looks) == 2:
+            reads.append(call)
+            if len(reads) == 2:
                 damage.execute("DELETE FROM index_buckets WHERE bucket = ?", FIRST)
 
     world.store.before = lost
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock)
-    assert [(one.kind, one.bucket) for one in found.findings] == [(FindingKind.INDEX_DAMAGED, FIRST)]
+    assert [(finding.kind, finding.bucket) for finding in found.findings] == [(FindingKind.INDEX_DAMAGED, FIRST)]

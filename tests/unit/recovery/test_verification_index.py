@@ -1,4 +1,4 @@
-"""One thing is wrong with index buckets, or between them and segments, and just that is found."""
+"""There is one fault in index buckets, or between them and segments, and exactly that is found."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -36,7 +36,7 @@ def hour_of(world: World, *names: str) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Keys that are always there, some that end, and some that were purged and returned; and a crash."""
+    """Keys that always have samples, keys that end, and keys that were purged and returned; and a crash."""
     with closing(World(tmp_path_factory.mktemp("sound"))) as made:
         made.start()
         hour_of(made, "always", "returns")
@@ -67,8 +67,8 @@ def rewritten(damage: Damage, bucket: int, change: Callable[[Contents], None]) -
     damage.rewrite_index(bucket, change)
 
 
-def test_an_index_bucket_that_is_written_as_it_was_is_sound(world: World, damage: Damage) -> None:
-    """So that what the tests below change is what they find."""
+def test_an_index_bucket_that_is_written_again_unchanged_is_sound(world: World, damage: Damage) -> None:
+    """This shows that the tests below find what they change."""
     for row in world.manifest().groups:
         if row.index is not None:
             rewritten(damage, row.bucket, lambda _: None)
@@ -82,7 +82,7 @@ def test_a_row_of_an_index_bucket_is_missing(world: World, damage: Damage) -> No
     assert "has 2 rows, but 3 were written" in found.what
 
 
-def test_a_byte_of_an_index_bucket_is_another(world: World, damage: Damage) -> None:
+def test_a_byte_of_an_index_bucket_is_changed(world: World, damage: Damage) -> None:
     other = "CAST(substr(data, 1, 40) || x'00' || substr(data, 42) AS BLOB)"
     damage.execute(f"UPDATE index_buckets SET data = {other} WHERE bucket = ? AND seq = 1", FIRST + 1)  # noqa: S608
     found = only_finding(world, FindingKind.INDEX_DAMAGED)
@@ -103,8 +103,8 @@ def test_checks_that_need_a_damaged_index_bucket_are_skipped_with_a_note(world: 
     damage.row(FIRST, group, checksum=bytes(16))
     options = world.options
     found = verified(world.sqlite, options.shard, options.groups, options.policy, clock=world.clock)
-    assert [one.kind for one in found.findings] == [FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_CHECKSUM]
-    assert note_kinds(found) == {NoteKind.NOT_COMPARED}
+    assert [finding.kind for finding in found.findings] == [FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_CHECKSUM]
+    assert remarks(found) == {NoteKind.NOT_COMPARED}
 
 
 def test_a_key_with_another_hash_than_its_labels_have(world: World, damage: Damage) -> None:
@@ -132,7 +132,7 @@ def test_a_key_with_another_hash_than_its_labels_have(world: World, damage: Dama
         encode_part_key({"ab": "1"}) + encode_part_key({"a": "2"}),
     ],
 )
-def test_a_part_key_that_is_no_label_set(world: World, damage: Damage, part_key: bytes) -> None:
+def test_a_part_key_that_is_not_a_label_set(world: World, damage: Damage, part_key: bytes) -> None:
     def change(contents: Contents) -> None:
         contents.records[contents.id_of(SOMETIMES)].part_key = part_key
 
@@ -146,17 +146,17 @@ def test_a_record_that_ends_before_it_starts(world: World, damage: Damage) -> No
         record.start = record.end + 1
 
     rewritten(damage, FIRST + 2, change)
-    found = findings_of(world, Scope(samples=False))
-    assert [one.kind for one in found] == [FindingKind.RECORD_TIMES]
+    found = found_in(world, Scope(samples=False))
+    assert [finding.kind for finding in found] == [FindingKind.RECORD_TIMES]
     assert 'metric_1{name="sometimes"}' in found[0].what
 
 
 def test_an_id_with_two_keys(world: World, damage: Damage) -> None:
     def change(contents: Contents) -> None:
-        theirs = contents.id_of(SOMETIMES)
-        record = contents.records.pop(theirs)
+        part_id_of_key = contents.id_of(SOMETIMES)
+        record = contents.records.pop(part_id_of_key)
         contents.records[damage_id] = record
-        contents.active[damage_id] = contents.active.pop(theirs)
+        contents.active[damage_id] = contents.active.pop(part_id_of_key)
 
     damage_id = Contents(damage.index_bucket(FIRST)).id_of(RETURNS)
     rewritten(damage, FIRST + 1, change)
@@ -187,7 +187,7 @@ def test_a_key_that_gets_a_second_id_while_it_lives(world: World, damage: Damage
 
 
 def test_a_key_that_resumed_before_it_was_purged_and_got_a_second_id(world: World, damage: Damage) -> None:
-    """What a purge one bucket too early would leave: the key that returned ended later than it did."""
+    """As after a purge one bucket too early: the key that returned had ended later."""
     bucket = next(
         bucket
         for bucket in range(FIRST + 1, FIRST + 9)
@@ -203,7 +203,7 @@ def test_a_key_that_resumed_before_it_was_purged_and_got_a_second_id(world: Worl
 
 
 def test_an_old_id_that_is_written_again_beside_the_new_one(world: World, damage: Damage) -> None:
-    """It was purged in time, but then no newer record may have it."""
+    """The purge was correct, but after it no newer record may have the id."""
     first = Contents(damage.index_bucket(FIRST))
     old = first.id_of(RETURNS)
     ended = Contents(damage.index_bucket(FIRST + 1)).records[old]
@@ -287,7 +287,7 @@ def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
         contents.records[contents.id_of(SOMETIMES)].start += 1
 
     rewritten(damage, FIRST + 1, change)
-    assert_world_sound(world)  # Newer records count: that of its end tells the start again.
+    sound_world(world)  # Newer records count: the one with its end also contains the start.
 
     def change_both(contents: Contents) -> None:
         change(contents)
@@ -302,11 +302,11 @@ def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
 def test_a_record_that_was_lost_completely_leaves_its_active_ids(world: World, damage: Damage) -> None:
     for bucket in (FIRST + 1, FIRST + 2):
         rewritten(damage, bucket, lambda contents: contents.records.pop(contents.id_of(SOMETIMES)))
-    found = findings_of(world)
-    assert [(one.kind, one.bucket) for one in found] == [(FindingKind.ACTIVE_UNKNOWN, FIRST + 1)]
+    found = found_in(world)
+    assert [(finding.kind, finding.bucket) for finding in found] == [(FindingKind.ACTIVE_UNKNOWN, FIRST + 1)]
 
 
-def test_every_metric_is_somewhere(world: World) -> None:
+def test_every_group_has_samples(world: World) -> None:
     """The worlds of these tests have samples in each group; otherwise they would test less than intended."""
     assert all(row.samples for row in world.manifest().groups)
     assert len(METRICS) > world.options.groups

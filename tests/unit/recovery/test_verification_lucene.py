@@ -63,47 +63,47 @@ def index(tmp_path: Path) -> Iterator[PartKeyIndex]:
         yield opened
 
 
-def told(index: PartKeyIndex, batch: PartKeyBatch) -> list[str]:
+def found_differences(index: PartKeyIndex, batch: PartKeyBatch) -> list[str]:
     index.add(batch)
     index.refresh()
     return list(differences(index, expected_of(THREE)))
 
 
-def test_documents_that_are_as_they_should_be(index: PartKeyIndex) -> None:
-    assert told(index, THREE) == []
+def test_documents_that_are_correct(index: PartKeyIndex) -> None:
+    assert found_differences(index, THREE) == []
 
 
 def test_a_document_that_is_missing(index: PartKeyIndex) -> None:
-    assert told(index, THREE.part(0, 2)) == ["part ids that are not in Lucene: 1, the first is 2"]
+    assert found_differences(index, THREE.part(0, 2)) == ["part ids that are not in Lucene: 1, the first is 2"]
 
 
-def test_a_document_too_many(index: PartKeyIndex) -> None:
+def test_a_surplus_document(index: PartKeyIndex) -> None:
     more = batch_of(*({"n": str(number)} for number in range(4)))
     index.add(more.part(3, 4))
-    assert told(index, THREE) == ["part ids that are in Lucene but should not be: 1, the first is 3"]
+    assert found_differences(index, THREE) == ["part ids that are in Lucene but should not be: 1, the first is 3"]
 
 
-def test_a_document_that_is_there_twice(index: PartKeyIndex) -> None:
+def test_a_document_that_exists_twice(index: PartKeyIndex) -> None:
     index.add(THREE.part(1, 2))
-    assert told(index, THREE) == ["part ids that are in Lucene twice: 1, the first is 1"]
+    assert found_differences(index, THREE) == ["part ids that are in Lucene twice: 1, the first is 1"]
 
 
 def test_a_document_with_another_hash(index: PartKeyIndex) -> None:
     other = replace(THREE, key_hashes=THREE.key_hashes ^ np.array([[0, 0], [0, 1], [0, 0]], dtype=np.uint64))
-    (found,) = told(index, other)
+    (found,) = found_differences(index, other)
     assert found == "part ids that have a different key hash in Lucene than in the index buckets: 1, the first is 1"
 
 
 def test_a_document_whose_labels_do_not_match_its_hash(index: PartKeyIndex) -> None:
     swapped = THREE.take(np.array([0, 2, 1]))
-    (found,) = told(index, replace(THREE, keys=swapped.keys, offsets=swapped.offsets))
+    (found,) = found_differences(index, replace(THREE, keys=swapped.keys, offsets=swapped.offsets))
     assert found == "part ids that have labels in Lucene that do not match their hash: 2, the first is 1"
 
 
-def test_a_document_that_its_labels_do_not_find(index: PartKeyIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_is_not_found_by_its_labels(index: PartKeyIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     found = index.search
     monkeypatch.setattr(index, "search", lambda query: found(query) - BitMap([1]))
-    assert told(index, THREE) == ['up{job="b"} (part id 1) is not found by its labels']
+    assert found_differences(index, THREE) == ['up{job="b"} (part id 1) is not found by its labels']
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_keys_that_a_start_purges_have_no_document(world: World, tmp_path: Path)
     assert assert_world_sound(world, scratch_scope(tmp_path)).counts.documents == 2 * len(METRICS)
     newest = world.manifest().groups[0].bucket
     damage = Damage(world)
-    # As if those that returned had not: their first id ended hours ago.
+    # As if the keys had not returned: their first ids ended hours ago.
     damage.execute("DELETE FROM flush_groups WHERE bucket = ?", newest)
     assert assert_world_sound(world, Scope(scratch=tmp_path / "scratch" / "2")).counts.documents == len(METRICS)
 
@@ -160,11 +160,11 @@ def test_a_load_that_loses_a_key_is_found(world: World, tmp_path: Path, monkeypa
     assert found.what.endswith(": part ids that are not in Lucene: 1, the first is 20")
 
 
-def test_a_copy_that_is_right(world: World, scope: Scope) -> None:
-    assert note_kinds(assert_world_sound(world, scope)) == set()
+def test_a_copy_that_is_correct(world: World, scope: Scope) -> None:
+    assert remarks(sound_world(world, scope)) == set()
 
 
-def test_a_copy_that_is_not_there_is_a_note(world: World, scope: Scope) -> None:
+def test_a_missing_copy_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     shutil.rmtree(scope.copy)
     assert note_kinds(assert_world_sound(world, scope)) == {NoteKind.COPY_UNUSED}
@@ -196,14 +196,14 @@ def test_a_copy_of_a_bucket_that_was_rewound_is_a_note(world: World, scope: Scop
     assert note_kinds(assert_world_sound(world, scope)) == {NoteKind.COPY_UNUSED, NoteKind.SUPERSEDED}
 
 
-def test_a_copy_is_not_to_blame_for_records_that_have_expired(world: World, scope: Scope) -> None:
-    """Keys that a shard has lost by being down for too long: its bitmaps have them, and the copy may too."""
+def test_records_that_have_expired_are_not_a_fault_of_the_copy(world: World, scope: Scope) -> None:
+    """Keys that a shard has lost because it was down for too long: its bitmaps contain them, and the copy may too."""
     assert scope.copy is not None
     world.pass_time(until_only_the_copied_bucket_is_left(world, scope))
-    assert {one.kind for one in findings_of(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
+    assert {finding.kind for finding in found_in(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
 
 
-def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(world: World, scope: Scope) -> None:
+def test_records_that_expire_while_they_are_read_are_not_a_fault_of_the_copy(world: World, scope: Scope) -> None:
     left = until_only_the_copied_bucket_is_left(world, scope)
     passed = []
 
@@ -216,11 +216,11 @@ def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(worl
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock, scope=scope)
     assert passed
-    assert {one.kind for one in found.findings} == {FindingKind.ACTIVE_UNKNOWN}
+    assert {finding.kind for finding in found.findings} == {FindingKind.ACTIVE_UNKNOWN}
 
 
 def until_only_the_copied_bucket_is_left(world: World, scope: Scope) -> int:
-    """How long it is until a moment before the bucket that a copy was made of leaves the store."""
+    """The time until shortly before the bucket of the copy expires."""
     assert scope.copy is not None
     copied = world.rows(saved_identity(scope.copy).bucket)
     return min(row.data_expires for row in copied.values()) - EXPIRY_SKEW_MS - world.clock.now_ms() - 1
@@ -253,9 +253,9 @@ def test_a_copy_with_a_key_under_another_id(world: World, scope: Scope) -> None:
         ids = keys.part_id.copy()
         (place,) = np.flatnonzero(ids == ids[-1])
         ids[place] = 999
-        theirs = LuceneDocuments(index).fetch(BitMap([int(snapshot.keys.part_id[place])]))
+        documents = LuceneDocuments(index).fetch(BitMap([int(snapshot.keys.part_id[place])]))
         index.delete(BitMap([int(snapshot.keys.part_id[place])]))
-        index.add(replace(theirs, part_ids=ids[place : place + 1]))
+        index.add(replace(documents, part_ids=ids[place : place + 1]))
         return replace(snapshot, keys=replace(keys, part_id=ids), next_part_id=1000)
 
     assert scope.copy is not None
@@ -268,15 +268,17 @@ def test_a_copy_with_a_key_under_another_id(world: World, scope: Scope) -> None:
         world.clock,
         scope=scope,
     )
-    assert {one.kind for one in found.findings} == {FindingKind.COPY_DIFFERS}
-    assert any("that have no such record" in one.what and "part id 999" in one.what for one in found.findings)
+    assert {finding.kind for finding in found.findings} == {FindingKind.COPY_DIFFERS}
+    assert any(
+        "that have no such record" in finding.what and "part id 999" in finding.what for finding in found.findings
+    )
 
 
-def test_a_copy_whose_documents_are_others_than_its_columns(world: World, scope: Scope) -> None:
+def test_a_copy_whose_documents_differ_from_its_columns(world: World, scope: Scope) -> None:
     def change(index: PartKeyIndex, snapshot: CutSnapshot) -> CutSnapshot:
-        theirs = LuceneDocuments(index).fetch(BitMap([20]))
+        documents = LuceneDocuments(index).fetch(BitMap([20]))
         index.delete(BitMap([20]))
-        index.add(replace(theirs, key_hashes=theirs.key_hashes ^ np.uint64(1)))
+        index.add(replace(documents, key_hashes=documents.key_hashes ^ np.uint64(1)))
         return snapshot
 
     assert scope.copy is not None
@@ -284,7 +286,7 @@ def test_a_copy_whose_documents_are_others_than_its_columns(world: World, scope:
     assert "a different key hash" in only_finding(world, FindingKind.COPY_DIFFERS, scope).what
 
 
-def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None:
+def test_a_copy_with_other_active_keys(world: World, scope: Scope) -> None:
     def change(_: PartKeyIndex, snapshot: CutSnapshot) -> CutSnapshot:
         active = dict(snapshot.active)
         active[snapshot.bucket] = active[snapshot.bucket] - BitMap([20])

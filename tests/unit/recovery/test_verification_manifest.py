@@ -1,4 +1,4 @@
-"""One thing is wrong in the manifest, and just that is found."""
+"""There is one fault in the manifest, and exactly that is found."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -69,13 +69,13 @@ def test_a_loss_that_lies_outside_of_its_cut(world: World, damage: Damage) -> No
     assert "up to 9" in only_finding(world, FindingKind.CUTS_TORN).what
 
 
-def test_the_newest_cut_is_missing_and_its_rows_are_homeless(world: World, damage: Damage) -> None:
+def test_the_newest_cut_is_missing_and_its_rows_have_no_cut(world: World, damage: Damage) -> None:
     damage.execute("DELETE FROM cuts WHERE bucket = ?", FIRST + 4)
     found = only_finding(world, FindingKind.ROW_MISPLACED)
     assert (found.bucket, found.what) == (FIRST + 4, "there is no cut row, but groups 0, 1, 2, 3 have rows")
 
 
-def test_the_oldest_cuts_are_missing_before_their_time(world: World, damage: Damage) -> None:
+def test_the_oldest_cuts_are_missing_before_their_expiry(world: World, damage: Damage) -> None:
     damage.execute("DELETE FROM cuts WHERE bucket <= ?", FIRST)
     assert only_finding(world, FindingKind.ROW_MISPLACED).bucket == FIRST
 
@@ -151,7 +151,7 @@ def test_a_row_of_another_group_with_an_index_bucket(world: World, damage: Damag
     assert (found.bucket, found.group) == (FIRST + 2, group)
 
 
-def test_a_next_part_id_that_was_given_already(world: World, damage: Damage) -> None:
+def test_a_next_part_id_that_is_already_assigned(world: World, damage: Damage) -> None:
     given = world.manifest().state.next_part_id - 1
     damage.execute("UPDATE shards SET next_part_id = ?", given)
     found = only_finding(world, FindingKind.NEXT_PART_ID)

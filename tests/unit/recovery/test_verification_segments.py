@@ -43,7 +43,7 @@ class Stored:
         self.put(encode_run(run, target_bytes=target_bytes))
 
     def put(self, segments: list) -> None:  # type: ignore[type-arg]
-        """Store others in their place, with a row that names them."""
+        """Store others in their place, with a row that references them."""
         row = self.row
         self.damage.execute(
             "DELETE FROM segments WHERE bucket = ? AND flush_group = ? AND attempt = ?",
@@ -87,14 +87,17 @@ def stored(sound: World, tmp_path: Path) -> Iterator[Stored]:
 
 def test_a_segment_is_missing(stored: Stored) -> None:
     segment = stored.damage.segments_of(stored.row)[1]
-    there = stored.row.segments
+    expected_segments = stored.row.segments
     stored.damage.execute(
         "DELETE FROM segments WHERE bucket = ? AND first = ? AND seq = ?", stored.bucket, segment.first, segment.seq
     )
     found = only_finding(stored.world, FindingKind.SEGMENT_MISSING)
     assert (found.bucket, found.group) == (stored.bucket, stored.group)
-    assert f"{there - 1} segments of group {stored.group} exist under attempt {stored.row.attempt}" in found.what
-    assert f"states {there}" in found.what
+    assert (
+        f"{expected_segments - 1} segments of group {stored.group} exist under attempt {stored.row.attempt}"
+        in found.what
+    )
+    assert f"states {expected_segments}" in found.what
 
 
 def test_all_segments_are_missing(stored: Stored) -> None:
@@ -104,7 +107,7 @@ def test_all_segments_are_missing(stored: Stored) -> None:
 
 @pytest.mark.parametrize("samples", [True, False])
 @pytest.mark.parametrize("where", [0, 9, -1])
-def test_a_byte_of_a_segment_is_another(stored: Stored, where: int, *, samples: bool) -> None:
+def test_a_byte_of_a_segment_is_changed(stored: Stored, where: int, *, samples: bool) -> None:
     segment = stored.damage.segments_of(stored.row)[2]
     data = bytearray(segment.data)
     data[where] ^= 0x10
@@ -120,22 +123,22 @@ def test_a_byte_of_a_segment_is_another(stored: Stored, where: int, *, samples: 
     assert segment.first.hex() in found.what
 
 
-def test_another_checksum(stored: Stored) -> None:
+def test_a_wrong_checksum(stored: Stored) -> None:
     stored.damage.row(stored.bucket, stored.group, checksum=bytes(16))
     assert bytes(16).hex() in only_finding(stored.world, FindingKind.SEGMENT_CHECKSUM).what
 
 
 @pytest.mark.parametrize("samples", [True, False])
 @pytest.mark.parametrize("column", ["series", "samples", "least_time", "greatest_time"])
-def test_another_sum(stored: Stored, column: str, *, samples: bool) -> None:
-    said = getattr(stored.row, column)
-    stored.damage.row(stored.bucket, stored.group, **{column: said + 1})
-    found = only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
-    assert f"have {said} " in found.what
-    assert found.what.endswith(f"its row states {said + 1}")
+def test_a_wrong_sum(stored: Stored, column: str, *, samples: bool) -> None:
+    stated = getattr(stored.row, column)
+    stored.damage.row(stored.bucket, stored.group, **{column: stated + 1})
+    found = the_only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
+    assert f"have {stated} " in found.what
+    assert found.what.endswith(f"its row states {stated + 1}")
 
 
-def test_another_number_of_late_samples(stored: Stored) -> None:
+def test_a_wrong_number_of_late_samples(stored: Stored) -> None:
     (late,) = stored.row.late
     stored.damage.late(stored.bucket, stored.group, (late.hour, late.samples - 1))
     found = only_finding(stored.world, FindingKind.LATE_SAMPLES)
@@ -171,11 +174,11 @@ def test_a_segment_with_another_number(stored: Stored) -> None:
 
 
 def runs_of(stored: Stored) -> list[SeriesRun]:
-    return [decode_segment(one.data, named="test") for one in stored.damage.segments_of(stored.row)]
+    return [decode_segment(segment.data, named="test") for segment in stored.damage.segments_of(stored.row)]
 
 
-def test_a_series_that_is_there_twice_with_the_same_times(stored: Stored) -> None:
-    """The last series of a segment again as the first of the next one, without its times going on."""
+def test_a_series_that_occurs_twice_with_the_same_times(stored: Stored) -> None:
+    """The last series of a segment is repeated as the first of the next one, with the same times."""
     segments = stored.damage.segments_of(stored.row)
     run = runs_of(stored)[0]
     last = SeriesRun(
@@ -188,14 +191,14 @@ def test_a_series_that_is_there_twice_with_the_same_times(stored: Stored) -> Non
     )
     (again,) = encode_run(last)
     stored.put([segments[0], again, *segments[1:]])
-    found = findings_of(stored.world)
-    assert [one.kind for one in found] == [FindingKind.SEGMENT_ORDER]
+    found = found_in(stored.world)
+    assert [finding.kind for finding in found] == [FindingKind.SEGMENT_ORDER]
     assert "at a time that is not after the previous segment" in found[0].what
 
 
 def picked(run: SeriesRun, *series: int) -> SeriesRun:
     """Some series of a run."""
-    places = [np.arange(run.first_sample[one], run.first_sample[one + 1]) for one in series]
+    places = [np.arange(run.first_sample[row], run.first_sample[row + 1]) for row in series]
     rows = np.concatenate(places)
     return SeriesRun(
         run.metric[list(series)],
@@ -219,21 +222,21 @@ def test_series_that_are_not_in_order_from_one_segment_to_the_next(stored: Store
 def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> None:
     run = merge_runs(runs_of(stored))
     stored.put(encode_run(run, target_bytes=40))
-    assert any(one.seq for one in stored.damage.segments_of(stored.row)), "series go on in another segment"
-    assert_world_sound(stored.world)
+    assert any(segment.seq for segment in stored.damage.segments_of(stored.row)), "series continue in another segment"
+    sound_world(stored.world)
     stored.damage.rewrite_index(
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, HOUR))
     )
-    wrong = [one for one in findings_of(stored.world) if one.group == stored.group]
-    assert [one.kind for one in wrong] == [FindingKind.ACTIVE_TIMES]
+    wrong = [finding for finding in found_in(stored.world) if finding.group == stored.group]
+    assert [finding.kind for finding in wrong] == [FindingKind.ACTIVE_TIMES]
     assert f": {len(run)}, the first is" in wrong[0].what
     (first_part, *_) = runs_of(stored)
     low = int(first_part.time[0])
     stored.damage.rewrite_index(
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, low))
     )
-    wrong = [one for one in findings_of(stored.world) if one.group == stored.group]
-    assert [one.kind for one in wrong] == [FindingKind.ACTIVE_TIMES], "later segments bring later times"
+    wrong = [finding for finding in found_in(stored.world) if finding.group == stored.group]
+    assert [finding.kind for finding in wrong] == [FindingKind.ACTIVE_TIMES], "later segments contain later times"
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -242,7 +245,7 @@ def test_series_of_several_segments_count_once_if_their_keys_are_lost(stored: St
     first = Stored(stored.world, stored.damage, FIRST, stored.group)
     (whole,) = runs_of(first)
     first.put(encode_run(whole, target_bytes=40))
-    assert any(one.seq for one in stored.damage.segments_of(first.row)), "series go on in another segment"
+    assert any(segment.seq for segment in stored.damage.segments_of(first.row)), "series continue in another segment"
     stored.damage.execute("DELETE FROM index_buckets WHERE bucket = ?", FIRST)
     found = only_finding(stored.world, FindingKind.INDEX_DAMAGED, Scope(samples=samples))
     rows = stored.world.rows(FIRST).values()
@@ -252,7 +255,7 @@ def test_series_of_several_segments_count_once_if_their_keys_are_lost(stored: St
 
 
 def test_a_series_of_another_group(stored: Stored) -> None:
-    """One more series, at the end, that this group is not for."""
+    """One more series, at the end, that belongs to another group."""
     row = stored.row
     run = SeriesRun(
         np.array([2**64 - 4 + (stored.group + 1) % 4], dtype=np.uint64),
@@ -282,12 +285,12 @@ def test_one_more_segment_than_the_row_names(stored: Stored) -> None:
     assert "but its row states" in only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
 
 
-def test_a_finding_never_stops_the_rest(stored: Stored) -> None:
+def test_a_finding_does_not_stop_the_other_checks(stored: Stored) -> None:
     stored.damage.row(FIRST, stored.group, checksum=bytes(16))
     stored.damage.row(stored.bucket, stored.group, samples=1)
     stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 3, stored.group)
-    found = findings_of(stored.world)
-    assert [(one.kind, one.bucket) for one in found] == [
+    found = found_in(stored.world)
+    assert [(finding.kind, finding.bucket) for finding in found] == [
         (FindingKind.SEGMENT_CHECKSUM, FIRST),
         (FindingKind.SEGMENT_SUMS, stored.bucket),
         (FindingKind.SEGMENT_MISSING, FIRST + 3),

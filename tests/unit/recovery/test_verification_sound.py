@@ -51,7 +51,7 @@ def test_a_shard_that_was_started_and_has_read_nothing_is_sound(world: World) ->
     assert found.counts.buckets == found.counts.samples == 0
 
 
-def test_all_that_is_stored_is_counted(world: World) -> None:
+def test_everything_that_is_stored_is_counted(world: World) -> None:
     live(world, 3)
     world.crash()
     world.start()
@@ -63,10 +63,10 @@ def test_all_that_is_stored_is_counted(world: World) -> None:
     assert counts.series == sum(row.series for row in rows)
     assert counts.segments == sum(row.segments for row in rows)
     assert (counts.keys, counts.index_buckets) == (2 * len(METRICS), 4)
-    assert counts.bytes == sum(len(one.data) for row in rows for one in Damage(world).segments_of(row))
+    assert counts.bytes == sum(len(segment.data) for row in rows for segment in Damage(world).segments_of(row))
 
 
-def test_progress_ends_with_all_pieces_done_and_never_falls(world: World) -> None:
+def test_progress_never_decreases_and_ends_with_all_pieces_done(world: World) -> None:
     live(world, 3)
     reported: list[tuple[int, int]] = []
     options = world.options
@@ -86,7 +86,7 @@ def test_keys_that_end_roll_over_are_purged_and_return_are_sound(world: World) -
     live(world, 1, "short")
     found = assert_world_sound(world)
     buckets = [Damage(world).index_bucket(row.bucket) for row in world.manifest().groups if row.index is not None]
-    ids = {part_id for stored in buckets for one in stored.records for part_id in one.keys.part_ids.tolist()}
+    ids = {part_id for stored in buckets for record in stored.records for part_id in record.keys.part_ids.tolist()}
     assert found.counts.keys == 2 * len(METRICS)
     assert len(ids) == 3 * len(METRICS), "those that were purged and returned have a second id"
     world.crash()
@@ -107,7 +107,7 @@ def test_a_shard_whose_oldest_rows_and_data_have_expired_is_sound(tmp_path: Path
         )
 
 
-def test_a_stuck_group_hides_nothing_of_the_others(world: World) -> None:
+def test_a_stuck_group_does_not_affect_the_verification_of_others(world: World) -> None:
     stuck = other_group(world)
     live(world, 1)
     world.store.before = group_fails(stuck)
@@ -172,7 +172,7 @@ def test_a_recreated_topic_leaves_both_sides_of_the_reset_consistent(world: Worl
     produce_everywhere(world, "new")
     world.start(accepted=Accepted(another_topic=True))
     live(world, 2, "new")
-    assert assert_world_sound(world).counts.buckets == 2 + 1 + 1, "the reset has taken the place of one"
+    assert sound_world(world).counts.buckets == 2 + 1 + 1, "the reset has replaced one"
 
 
 @pytest.mark.parametrize("is_designated", [False, True])
@@ -182,7 +182,7 @@ def test_an_accepted_loss_is_a_note(world: World, *, is_designated: bool) -> Non
         produce_everywhere(world, name)
     others = range(world.options.groups)
     designated = designated_group(world.options.shard, world.options.groups)
-    stuck = designated if is_designated else next(one for one in others if one != designated)
+    stuck = designated if is_designated else next(group for group in others if group != designated)
     world.store.before = group_fails(stuck)
     world.pass_hours(1)
     world.crash()
@@ -230,7 +230,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         found = assert_world_sound(world)
         refused = [note for note in found.notes if note.kind is NoteKind.REFUSED_SERIES]
         assert [note.group for note in refused] == [stuck]
-        # Below the limit they get ids, but the earlier segments still have series without a key.
+        # Below the limit they are assigned ids, but the earlier segments still have series without a key.
         world.crash()
         world.options = replace(world.options, series_limit=1000)
         world.start()
@@ -261,8 +261,8 @@ def test_another_retention_changes_nothing_about_what_is_stored(world: World, re
 def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
     live(world, 11)
     world.crash()
-    there = [row for row in world.manifest().groups if row.data_expires > world.clock.now_ms()]
-    oldest = there[-1]
+    remaining = [row for row in world.manifest().groups if row.data_expires > world.clock.now_ms()]
+    oldest = remaining[-1]
     world.pass_time(oldest.data_expires - EXPIRY_SKEW_MS - world.clock.now_ms() - 1)
     read = []
 
@@ -275,10 +275,10 @@ def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
     options = world.options
     found = assert_sound(world.store, options.shard, options.groups, options.policy, clock=world.clock)
     assert oldest.bucket in read
-    assert found.counts.buckets == len({row.bucket for row in there})
+    assert found.counts.buckets == len({row.bucket for row in remaining})
 
 
-def test_samples_that_are_not_decompressed_are_counted_all_the_same(world: World) -> None:
+def test_samples_that_are_not_decompressed_are_counted_too(world: World) -> None:
     live(world, 2)
     world.produce(("metric_1", "a", world.clock.now_ms() - 3 * HOUR, 1.0))
     world.pass_time(MINUTE)
@@ -342,8 +342,8 @@ def test_a_row_that_outlives_the_cut_of_a_bucket_which_a_loss_closed_early_is_so
         world.start(accepted=Accepted(loss_to=1))
         world.settle()
         (row,) = world.manifest().groups
-        (cut,) = [one for one in world.manifest().cuts if one.lost_to is not None]
-        assert row.written_at < (row.bucket + 1) * HOUR, "before the bucket's time was over"
+        (cut,) = [cut for cut in world.manifest().cuts if cut.lost_to is not None]
+        assert row.written_at < (row.bucket + 1) * HOUR, "before the end of the bucket"
         assert cut.expires < row.expires
         world.crash()
         world.pass_time(cut.expires - world.clock.now_ms())
@@ -366,7 +366,7 @@ def test_half_a_rewind_under_other_limits_is_not_compared_with_the_index_bucket_
 
 
 def test_an_active_key_whose_records_have_expired_before_is_a_note(tmp_path: Path) -> None:
-    """Those that were rolled over under a shorter retention go before the bitmaps from under the longer one."""
+    """Records that were rolled over under a shorter retention expire before the bitmaps from the longer one."""
     with closing(World(tmp_path, groups=1, history=48 * HOUR)) as world:
         for retention, hours in ((20, 12), (2, 3)):
             world.crash()

@@ -39,11 +39,11 @@ def test_the_most_urgent_jobs_run_together_up_to_a_number_of_offsets() -> None:
     assert next_wave([], 1_000) == []
 
 
-def test_one_job_is_read_however_large_it_is() -> None:
+def test_a_single_job_is_read_whatever_its_size() -> None:
     assert next_wave([A1, A2], 1) == [A1]
 
 
-def test_of_a_shard_one_range_without_a_gap_is_read() -> None:
+def test_one_range_without_a_gap_is_read_of_each_shard() -> None:
     """An empty bucket between two jobs is not a gap; one that is stored or leased to another worker is."""
     assert next_wave([A1, replace(A2, bucket=5)], 1_000) == [A1, replace(A2, bucket=5)]
     assert next_wave([A1, B1, A3, B2], 1_000) == [A1, B1, B2]
@@ -62,20 +62,20 @@ def test_a_job_that_has_failed_is_read_alone() -> None:
 
 
 def test_a_suspect_is_read_alone() -> None:
-    assert next_wave([A1, B1, A2], 1_000, is_suspect=lambda one: one == A1) == [A1]
-    assert next_wave([B1, A1, A2, B2], 1_000, is_suspect=lambda one: one == A1) == [B1, B2]
+    assert next_wave([A1, B1, A2], 1_000, is_suspect=lambda job: job == A1) == [A1]
+    assert next_wave([B1, A1, A2, B2], 1_000, is_suspect=lambda job: job == A1) == [B1, B2]
 
 
 def test_several_suspects_may_be_read_together_but_with_no_other_job() -> None:
     ordered, suspects = [A1, B1, A2, B2, A3], (A1, A2, B1)
-    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, max_suspects=2)
+    wave = next_wave(ordered, 1_000, is_suspect=lambda job: job in suspects, max_suspects=2)
     assert wave == [A1, B1]
-    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, max_suspects=9)
+    wave = next_wave(ordered, 1_000, is_suspect=lambda job: job in suspects, max_suspects=9)
     assert wave == [A1, B1, A2]
-    assert next_wave([C1, *ordered], 1_000, is_suspect=lambda one: one in suspects, max_suspects=9) == [C1]
+    assert next_wave([C1, *ordered], 1_000, is_suspect=lambda job: job in suspects, max_suspects=9) == [C1]
 
 
-def test_a_shard_apart_shares_a_wave_with_no_other() -> None:
+def test_an_isolated_shard_shares_a_wave_with_no_other() -> None:
     ordered = [A1, B1, C1, A2, B2]
     assert next_wave(ordered, 1_000, is_isolated=lambda shard: shard == A1.shard) == [A1, A2]
     assert next_wave(ordered, 1_000, is_isolated=lambda shard: shard == B1.shard) == [A1, C1, A2]
@@ -100,16 +100,16 @@ def test_no_job_after_one_that_another_worker_took_is_taken_from_its_shard() -> 
             st.integers(0, 6),
             st.sampled_from([0, 0, 0, 1]),
         ),
-        unique_by=lambda one: (one.shard, one.bucket),
+        unique_by=lambda job: (job.shard, job.bucket),
     ),
     most=st.integers(0, 100),
 )
 def test_a_wave_begins_with_the_most_urgent_job_and_has_one_range_a_shard(jobs: list[Job], most: int) -> None:
-    ordered = sorted(jobs, key=lambda one: (one.bucket, one.shard))
+    ordered = sorted(jobs, key=lambda job: (job.bucket, job.shard))
     wave = next_wave(ordered, most)
     assert wave[:1] == ordered[:1]
-    assert len(wave) <= 1 or sum(one.end - one.start for one in wave) <= most
-    assert len(wave) <= 1 or not any(one.failures for one in wave)
-    for shard in {one.shard for one in wave}:
-        buckets = [one.bucket for one in wave if one.shard == shard]
+    assert len(wave) <= 1 or sum(job.end - job.start for job in wave) <= most
+    assert len(wave) <= 1 or not any(job.failures for job in wave)
+    for shard in {job.shard for job in wave}:
+        buckets = [job.bucket for job in wave if job.shard == shard]
         assert buckets == list(range(buckets[0], buckets[0] + len(buckets)))

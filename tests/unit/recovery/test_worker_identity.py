@@ -1,4 +1,4 @@
-"""Which process a worker is, and whether it is dead for sure."""
+"""The process of a worker, and whether it is certainly dead."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ NAME = WorkerName("host", "boot-1", "4026531836", 123, 5_000)
 
 
 class FakeProc:
-    """A tree like /proc, and the processes that are there."""
+    """A tree like /proc, and the processes in it."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.pids = root, {123}
@@ -38,7 +38,7 @@ def proc(tmp_path: Path) -> FakeProc:
     return FakeProc(tmp_path)
 
 
-def test_a_name_can_be_written_down_and_read_again() -> None:
+def test_a_name_can_be_formatted_and_parsed_again() -> None:
     assert WorkerName.parse(str(NAME)) == NAME
     assert str(NAME) == "host/boot-1/4026531836/123/5000"
 
@@ -53,12 +53,12 @@ def test_a_process_that_runs_is_not_gone(proc: FakeProc) -> None:
     assert not proc.processes.is_gone(str(NAME))
 
 
-def test_a_process_that_is_not_there_is_gone(proc: FakeProc) -> None:
+def test_a_process_that_does_not_exist_is_gone(proc: FakeProc) -> None:
     proc.pids.clear()
     assert proc.processes.is_gone(str(NAME))
 
 
-def test_a_pid_that_another_process_has_got_is_gone(proc: FakeProc) -> None:
+def test_a_process_whose_pid_was_reused_is_gone(proc: FakeProc) -> None:
     proc.stat(123, 5_001)
     assert proc.processes.is_gone(str(NAME))
 
@@ -73,24 +73,24 @@ def test_a_zombie_process_is_gone(proc: FakeProc, state: str) -> None:
     "elsewhere",
     [replace(NAME, host="other"), replace(NAME, boot="boot-2"), replace(NAME, namespace="1")],
 )
-def test_of_a_process_elsewhere_nothing_is_known(proc: FakeProc, elsewhere: WorkerName) -> None:
+def test_the_state_of_a_process_on_another_machine_is_unknown(proc: FakeProc, elsewhere: WorkerName) -> None:
     proc.pids.clear()
     assert not proc.processes.is_gone(str(elsewhere))
 
 
 @pytest.mark.parametrize("missing", ["123/stat", "sys/kernel/random/boot_id", "self/ns/pid"])
 def test_an_unreadable_process_is_neither_gone_nor_alive(proc: FakeProc, missing: str) -> None:
-    """So it is for a process of another user, where /proc hides those."""
+    """For example a process of another user, if /proc hides those."""
     (proc.root / missing).unlink()
     assert not proc.processes.is_gone(str(NAME))
 
 
-def test_the_name_of_a_program_may_hold_anything(proc: FakeProc) -> None:
+def test_the_name_of_a_program_may_contain_anything(proc: FakeProc) -> None:
     proc.stat(123, 5_000, name="a) Z 1 (b")
     assert not proc.processes.is_gone(str(NAME))
 
 
-def test_this_process_has_a_name_and_lives() -> None:
+def test_this_process_has_a_name_and_is_alive() -> None:
     here = Processes()
     name = WorkerName.parse(here.this_worker())
     assert name is not None

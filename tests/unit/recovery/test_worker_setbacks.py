@@ -1,4 +1,4 @@
-"""What a worker does after something went wrong."""
+"""How a worker handles failures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -44,27 +44,27 @@ def test_if_a_wave_fails_its_jobs_are_read_one_by_one_and_only_the_bad_one_has_f
     worker.step()
     assert runs.runs == [[(0, 1), (0, 2), (0, 3)], [(0, 1)], [(0, 2)], [(0, 3)]]
     assert set(bench.states().values()) == {JobState.DONE}
-    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 1, 0]
+    assert [job.failures for job in bench.store.jobs(SHARDS[0])] == [0, 1, 0]
 
 
 def test_no_attempt_is_run_twice(bench: Bench) -> None:
-    """Jobs are divided in one way in a wave and in another way alone: what both leave must not be found together."""
+    """Jobs are divided in one way in a wave and in another way alone: the results of both must not be mixed."""
     bench.plan(job(0, 1), job(0, 2), job(1, 1))
     attempts: list[tuple[ShardId, int, str]] = []
     divided: dict[tuple[ShardId, int, str], int] = {}
 
-    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
-        for one in jobs:
-            attempts.append((one.shard, one.bucket, attempt_of(one)))
+    def during_run(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+        for leased in jobs:
+            attempts.append((leased.shard, leased.bucket, attempt_of(leased)))
             divided[attempts[-1]] = len(jobs)
         if len(jobs) > 1 or jobs[0].failures < 2:
             raise ReplayFailed("a task was lost")
 
-    bench.worker(FakeRunner(meanwhile)).run_until_done()
+    bench.worker(Runs(during_run)).run_until_done()
     assert len(set(attempts)) == len(attempts) == 3 * (1 + 3)
-    done = [one for shard in SHARDS for one in bench.store.jobs(shard)]
-    assert [(one.state, one.failures) for one in done] == [(JobState.DONE, 2)] * 3
-    assert {divided[one.shard, one.bucket, attempt_of(one)] for one in done} == {1}
+    done = [job for shard in SHARDS for job in bench.store.jobs(shard)]
+    assert [(job.state, job.failures) for job in done] == [(JobState.DONE, 2)] * 3
+    assert {divided[job.shard, job.bucket, attempt_of(job)] for job in done} == {1}
 
 
 def test_a_suspect_of_another_worker_is_read_alone_too(bench: Bench) -> None:
@@ -76,7 +76,7 @@ def test_a_suspect_of_another_worker_is_read_alone_too(bench: Bench) -> None:
 
 
 def lose_worker(bench: Bench, buckets: Sequence[int], name: str) -> None:
-    """A worker leases these and dies; another one watches the leases for a term and reclaims them."""
+    """A worker leases these and dies; another worker watches the leases for a term and reclaims them."""
     for bucket in buckets:
         assert bench.board.lease(bench.job(bucket), name) is not None
     bench.board.reclaim_lost(SHARDS[0])
@@ -117,10 +117,10 @@ def test_a_bad_job_among_many_is_found_by_halving_and_only_it_has_failed(bench: 
     runs = failing_runner(BadRecord("offset 135"), 13)
     bench.worker(runs).run_until_done(lambda: bench.job(13).failures > 0)
     sizes = [len(run) for run in runs.runs]
-    # After each wave that failed: one alone, half as many as in that wave, all that are left.
+    # After each wave that failed: one alone, half as many as in that wave, all that remain.
     assert sizes == [16, 1, 8, 7, 1, 3, 1, 1, 4, 1]
     assert runs.runs[-1] == [(0, 13)]
-    assert [one.bucket for one in bench.store.jobs(SHARDS[0]) if one.failures] == [13]
+    assert [job.bucket for job in bench.store.jobs(SHARDS[0]) if job.failures] == [13]
 
 
 def test_a_wave_of_jobs_lost_to_another_worker_begins_with_one_alone_again(bench: Bench) -> None:
@@ -135,7 +135,7 @@ def test_a_wave_of_jobs_lost_to_another_worker_begins_with_one_alone_again(bench
     assert runs.runs == [[(0, 1)], [(0, 2), (0, 3), (0, 4), (0, 5)], [(0, 6)], [(0, 7), (0, 8)]]
 
 
-def test_the_reason_of_a_lost_lease_is_known_as_one(bench: Bench) -> None:
+def test_the_reason_of_a_lost_lease_is_recognised(bench: Bench) -> None:
     bench.plan(job(0, 1))
     leased = bench.board.lease(bench.job(1), "lost")
     assert leased is not None
@@ -143,15 +143,15 @@ def test_the_reason_of_a_lost_lease_is_known_as_one(bench: Bench) -> None:
     assert not was_lost_once(count_failure(leased, "BadRecord: no", LeasePolicy()))
 
 
-def test_a_suspect_that_another_worker_has_had_meanwhile_stays_one(bench: Bench) -> None:
+def test_a_suspect_that_another_worker_has_leased_in_the_meantime_stays_a_suspect(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     errors: list[Exception] = [BadRecord("no")]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if errors:
             raise errors.pop()
 
-    runs = FakeRunner(meanwhile)
+    runs = Runs(during_run)
     worker = bench.worker(runs)
     worker.step()
     for bucket in (1, 2):
@@ -162,30 +162,30 @@ def test_a_suspect_that_another_worker_has_had_meanwhile_stays_one(bench: Bench)
     assert runs.runs == [[(0, 1), (0, 2)], [(0, 1)], [(0, 2)]]
 
 
-def test_a_suspect_stays_one_until_it_was_read(bench: Bench) -> None:
+def test_a_suspect_stays_a_suspect_until_it_was_read(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     errors: list[Exception] = [StoreUnavailable("the store is away"), BadRecord("no")]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if errors:
             raise errors.pop()
 
-    runs = FakeRunner(meanwhile)
+    runs = Runs(during_run)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)], [(0, 1)], [(0, 1)], [(0, 2)]]
-    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 0]
+    assert [job.failures for job in bench.store.jobs(SHARDS[0])] == [0, 0]
 
 
 def test_a_wave_whose_leases_were_all_lost_leaves_no_suspects(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     is_lost = [True]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_lost:
             is_lost.clear()
             raise LeaseLost("taken")
 
-    runs = FakeRunner(meanwhile)
+    runs = Runs(during_run)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 2
 
@@ -195,18 +195,18 @@ def test_a_runner_that_has_lost_its_session_ends_the_worker_and_only_a_job_alone
     lost = failing_runner(SessionLost("the JVM is gone"), 1, 2)
     with pytest.raises(SessionLost):
         bench.worker(lost).run_until_done()
-    assert [(one.state, one.failures) for one in bench.store.jobs(SHARDS[0])] == [(JobState.PENDING, 0)] * 2
-    # The next process reads them one by one, so that a job that ends the session each time is found out.
+    assert [(job.state, job.failures) for job in bench.store.jobs(SHARDS[0])] == [(JobState.PENDING, 0)] * 2
+    # The next process reads them one by one, so that a job that ends the session each time is found.
     with pytest.raises(SessionLost):
         bench.worker(lost, "v").run_until_done()
     assert lost.runs == [[(0, 1), (0, 2)], [(0, 1)]]
-    assert [(one.state, one.failures) for one in bench.store.jobs(SHARDS[0])] == [
+    assert [(job.state, job.failures) for job in bench.store.jobs(SHARDS[0])] == [
         (JobState.PENDING, 1),
         (JobState.PENDING, 0),
     ]
 
 
-def test_a_lost_session_ends_the_worker_also_if_the_store_is_away(bench: Bench) -> None:
+def test_a_lost_session_ends_the_worker_also_if_the_store_is_unavailable(bench: Bench) -> None:
     bench.plan(job(0, 1))
 
     class Away:
@@ -222,35 +222,35 @@ def test_a_lost_session_ends_the_worker_also_if_the_store_is_away(bench: Bench) 
         bench.worker(failing_runner(SessionLost("the JVM is gone"), 1), store=Away()).run_until_done()
 
 
-def test_a_shard_that_cannot_be_read_keeps_no_other_from_being_read(bench: Bench) -> None:
+def test_a_shard_that_cannot_be_read_does_not_block_others(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(1, 1), job(1, 2))
 
-    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
-        if any(one.shard == SHARDS[0] for one in jobs):
+    def during_run(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+        if any(job.shard == SHARDS[0] for job in jobs):
             raise StoreUnavailable("partition 0 has no leader")
 
-    runs = FakeRunner(meanwhile)
+    runs = Runs(during_run)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done(lambda: bench.clock.monotonic() - begun > 600)
     both, first, second = [(0, 1), (1, 1), (0, 2), (1, 2)], [(0, 1), (0, 2)], [(1, 1), (1, 2)]
     assert runs.runs[:3] == [both, first, second]
     assert set(bench.states(1).values()) == {JobState.DONE}
-    # The other one is tried again, less and less often.
+    # The other one is retried, less and less often.
     assert runs.runs[3:] == [first] * (len(runs.runs) - 3)
     assert 10 <= len(runs.runs[3:]) <= 20
-    assert {(one.state, one.failures) for one in bench.store.jobs(SHARDS[0])} == {(JobState.PENDING, 0)}
+    assert {(job.state, job.failures) for job in bench.store.jobs(SHARDS[0])} == {(JobState.PENDING, 0)}
 
 
 def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None:
     bench.plan(job(0, 1), job(1, 1))
     is_away = [True]
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_away:
             is_away.clear()
             raise StoreUnavailable("the store is away")
 
-    runs = FakeRunner(meanwhile)
+    runs = Runs(during_run)
     worker = bench.worker(runs)
     worker.run_until_done()
     assert runs.runs == [[(0, 1), (1, 1)], [(0, 1)], [(1, 1)]]
@@ -259,26 +259,26 @@ def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None
     assert runs.runs[3:] == [[(0, 2), (1, 2)]]
 
 
-def test_a_run_that_stands_still_is_given_up_and_a_job_alone_has_failed(bench: Bench) -> None:
+def test_a_stalled_run_is_given_up_and_a_job_alone_has_failed(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
     def hangs(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         for _ in range(100):
             bench.clock.sleep(10)
             on_progress(0.25)
-        pytest.fail("the run went on")
+        pytest.fail("the run continued")
 
     worker = bench.worker(FakeRunner(hangs), stall_s=600.0)
     begun = bench.clock.monotonic()
     worker.step()
     assert bench.clock.monotonic() - begun == 610
-    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 0]
+    assert [job.failures for job in bench.store.jobs(SHARDS[0])] == [0, 0]
     worker.step()
-    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [1, 0]
+    assert [job.failures for job in bench.store.jobs(SHARDS[0])] == [1, 0]
     assert "made no progress for 600 s, at 25%" in bench.job(1).reason
 
 
-def test_a_run_that_gets_on_slowly_is_not_given_up(bench: Bench) -> None:
+def test_a_run_with_slow_progress_is_not_given_up(bench: Bench) -> None:
     bench.plan(job(0, 1))
 
     def slow(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
@@ -292,9 +292,7 @@ def test_a_run_that_gets_on_slowly_is_not_given_up(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("error", [BadRecord("no"), ReplayFailed("Spark gave up"), RuntimeError("a bug")])
-def test_past_the_failures_allowed_a_plan_stops_and_the_worker_leaves_its_shard_alone(
-    bench: Bench, error: Exception
-) -> None:
+def test_after_the_allowed_failures_a_plan_stops_and_the_worker_skips_its_shard(bench: Bench, error: Exception) -> None:
     bench.plan(job(0, 1), job(0, 9), job(1, 20))
     runs = failing_runner(error, 1)
     begun = bench.clock.monotonic()
@@ -303,20 +301,20 @@ def test_past_the_failures_allowed_a_plan_stops_and_the_worker_leaves_its_shard_
     assert runs.runs == [[(0, 1)], [(1, 20)], [(0, 1)], [(0, 1)], [(0, 1)]]
     assert bench.states() == {1: JobState.FAILED, 9: JobState.PENDING}
     assert (bench.job(1).failures, bench.job(1).epoch) == (4, 4)
-    # Not all tries at one moment: what is wrong may be Kafka.
+    # The attempts are spread over time, because the cause may be Kafka.
     assert bench.clock.monotonic() - begun >= 1 + 2 + 4
 
 
-def test_what_may_pass_is_no_failure_and_is_tried_again_after_a_pause(bench: Bench) -> None:
+def test_a_temporary_error_is_not_a_failure_and_is_retried_after_a_pause(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     is_away = [True] * 6
 
-    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_away:
             is_away.pop()
             raise StoreUnavailable("the store is away")
 
-    runs = FakeRunner(meanwhile)
+    runs = Runs(during_run)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 7
@@ -325,7 +323,7 @@ def test_what_may_pass_is_no_failure_and_is_tried_again_after_a_pause(bench: Ben
     assert bench.clock.monotonic() - begun >= 1 + 2 + 4 + 8 + 16 + 32
 
 
-def test_what_keeps_jobs_from_being_read_can_be_seen(bench: Bench) -> None:
+def test_the_error_that_keeps_jobs_from_being_read_is_reported(bench: Bench) -> None:
     bench.plan(job(0, 1))
     bench.worker(failing_runner(StoreUnavailable("the store is away"), 1)).step()
     assert bench.job(1).state is JobState.PENDING
@@ -348,11 +346,11 @@ def test_leases_of_a_run_without_progress_are_not_renewed(bench: Bench, monkeypa
         keepers[0].renew_if_due()
         return bench.job(1).leased_until == bench.clock.now_ms() + 120_000
 
-    def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    def during_run(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         bench.clock.sleep(600)
         on_progress(0.5)
         assert renewed_after(2 * 600 - 10)
         assert not renewed_after(30)
 
-    bench.worker(FakeRunner(meanwhile), stall_s=600.0).step()
-    assert bench.states() == {1: JobState.DONE}, "nobody has taken it, so it counts"
+    bench.worker(Runs(during_run), stall_s=600.0).step()
+    assert bench.states() == {1: JobState.DONE}, "no other worker has taken it, so it counts"

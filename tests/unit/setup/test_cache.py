@@ -33,45 +33,45 @@ def cache(tmp_path: Path, notices: list[str]) -> Cache:
     return Cache(tmp_path / "cache", notices.append)
 
 
-def test_an_intact_entry_is_used_as_it_is(cache: Cache) -> None:
-    place, built = cache.entry(RECIPE, write_two_files)
+def test_an_intact_entry_is_used_unchanged(cache: Cache) -> None:
+    entry, built = cache.entry(RECIPE, write_two_files)
     assert built
     again, built_again = cache.entry(RECIPE, forbidden)
-    assert again == place
+    assert again == entry
     assert not built_again
 
 
-def flip_a_byte(place: Path) -> None:
-    content = bytearray((place / "deep" / "b.jar").read_bytes())
+def flip_a_byte(entry: Path) -> None:
+    content = bytearray((entry / "deep" / "b.jar").read_bytes())
     content[500] ^= 1
-    (place / "deep" / "b.jar").write_bytes(content)
+    (entry / "deep" / "b.jar").write_bytes(content)
 
 
-def truncate(place: Path) -> None:
-    (place / "a.jar").write_bytes(b"a" * 999)
+def truncate(entry: Path) -> None:
+    (entry / "a.jar").write_bytes(b"a" * 999)
 
 
-def lose_a_file(place: Path) -> None:
-    (place / "a.jar").unlink()
+def lose_a_file(entry: Path) -> None:
+    (entry / "a.jar").unlink()
 
 
-def point_a_link_elsewhere(place: Path) -> None:
-    (place / "link").unlink()
-    (place / "link").symlink_to("deep/b.jar")
+def point_a_link_elsewhere(entry: Path) -> None:
+    (entry / "link").unlink()
+    (entry / "link").symlink_to("deep/b.jar")
 
 
-def lose_the_listing(place: Path) -> None:
-    (place / LISTING).unlink()
+def lose_the_listing(entry: Path) -> None:
+    (entry / LISTING).unlink()
 
 
-def cut_the_listing(place: Path) -> None:
-    text = (place / LISTING).read_text()
-    (place / LISTING).write_text(text[: len(text) // 2])
+def cut_the_listing(entry: Path) -> None:
+    text = (entry / LISTING).read_text()
+    (entry / LISTING).write_text(text[: len(text) // 2])
 
 
-def empty_the_folder(place: Path) -> None:
-    shutil.rmtree(place)
-    place.mkdir()
+def empty_the_folder(entry: Path) -> None:
+    shutil.rmtree(entry)
+    entry.mkdir()
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def empty_the_folder(place: Path) -> None:
     ],
 )
 def test_a_damaged_entry_is_built_again_and_the_fault_is_named(cache: Cache, notices: list[str], damage, named) -> None:
-    place, _ = cache.entry(RECIPE, write_two_files)
-    damage(place)
+    entry, _ = cache.entry(RECIPE, write_two_files)
+    damage(entry)
     _, built = cache.entry(RECIPE, write_two_files)
     assert built
-    assert find_fault(place) is None
+    assert find_fault(entry) is None
     assert len(notices) == 1
     assert named in notices[0]
 
 
-def test_a_failed_build_leaves_nothing_to_be_found(cache: Cache) -> None:
+def test_a_failed_build_leaves_no_entry(cache: Cache) -> None:
     def fail_half_way(folder: Path) -> None:
         write_two_files(folder)
         raise OSError("disk full")
@@ -108,14 +108,14 @@ def test_a_failed_build_leaves_nothing_to_be_found(cache: Cache) -> None:
     assert built
 
 
-def test_byte_code_written_later_does_not_spoil_an_entry(cache: Cache) -> None:
+def test_byte_code_written_later_does_not_invalidate_an_entry(cache: Cache) -> None:
     def build(folder: Path) -> None:
         (folder / "__pycache__").mkdir()
         (folder / "__pycache__" / "x.pyc").write_bytes(b"first")
         (folder / "x.py").write_text("x = 1")
 
-    place, _ = cache.entry(RECIPE, build)
-    (place / "__pycache__" / "x.pyc").write_bytes(b"second")
+    entry, _ = cache.entry(RECIPE, build)
+    (entry / "__pycache__" / "x.pyc").write_bytes(b"second")
     cache.entry(RECIPE, forbidden)
 
 
@@ -137,7 +137,7 @@ def test_every_input_changes_the_key(tmp_path: Path) -> None:
     assert len(keys) == 8
 
 
-def test_the_place_of_the_checkout_does_not_change_the_key(tmp_path: Path) -> None:
+def test_the_path_of_the_checkout_does_not_change_the_key(tmp_path: Path) -> None:
     keys = set()
     for checkout in ("one", "two"):
         pom = tmp_path / checkout / "pom.xml"
@@ -147,7 +147,7 @@ def test_the_place_of_the_checkout_does_not_change_the_key(tmp_path: Path) -> No
     assert len(keys) == 1
 
 
-def test_a_set_up_that_must_wait_reports_for_what(cache: Cache, notices: list[str]) -> None:
+def test_a_set_up_that_must_wait_reports_the_entry(cache: Cache, notices: list[str]) -> None:
     def release_on_notice(text: str) -> None:
         notices.append(text)
         fcntl.flock(holder, fcntl.LOCK_UN)
@@ -160,7 +160,7 @@ def test_a_set_up_that_must_wait_reports_for_what(cache: Cache, notices: list[st
             assert notices == ["another set-up is busy with maven-repository; waiting for it"]
 
 
-def test_only_entries_unused_for_long_are_dropped(cache: Cache) -> None:
+def test_only_entries_unused_for_a_long_time_are_dropped(cache: Cache) -> None:
     old, _ = cache.entry(Recipe("old"), write_two_files)
     used, _ = cache.entry(Recipe("used"), write_two_files)
     long_ago = (old / LISTING).stat().st_mtime - (UNUSED_AFTER_DAYS + 1) * 86_400
@@ -172,7 +172,7 @@ def test_only_entries_unused_for_long_are_dropped(cache: Cache) -> None:
     assert find_fault(used) is None
 
 
-def test_the_environment_determines_the_cache_folder() -> None:
+def test_the_environment_determines_the_folder_of_the_cache() -> None:
     assert default_root({"STRANDLINE_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
     assert default_root({"XDG_CACHE_HOME": "/b"}) == Path("/b/strandline")
     assert default_root({}) == Path("~/.cache/strandline").expanduser()

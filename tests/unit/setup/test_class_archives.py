@@ -14,7 +14,7 @@ from strandline.setup.progress import Progress
 pytestmark = pytest.mark.unit
 
 PYTHON = """#!/bin/sh
-echo "$3" >> {asked}
+echo "$3" >> {written}
 [ "$3" != "{failing}" ] && echo "classes" > "$4"
 """
 
@@ -23,31 +23,31 @@ class Checkout:
     """A checkout with Kafka's jars in the cache and Spark's in `.venv`, whose Python writes fake archives."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.asked = folder, folder / "asked"
+        self.folder, self.written = folder, folder / "written"
         self.prefix = folder / ".venv"
         self.kafka_jar = folder / "kafka-jars" / "kafka.jar"
         self.spark_jar = self.prefix / "lib/python3.11/site-packages/pyspark/jars/spark.jar"
         for jar in (self.kafka_jar, self.spark_jar):
             jar.parent.mkdir(parents=True)
             jar.touch()
-        self.told = io.StringIO()
+        self.output = io.StringIO()
         java_home = folder / "jdk"
         java_home.mkdir()
         (java_home / "release").write_text('JAVA_VERSION="17.0.1"\n')
-        self.context = BuildContext(Cache(folder / "cache"), Progress(1, self.told), java_home, dict(os.environ))
+        self.context = BuildContext(Cache(folder / "cache"), Progress(1, self.output), java_home, dict(os.environ))
         self.answer(failing="nothing")
 
     def answer(self, *, failing: str) -> None:
         python = self.prefix / "bin" / "python"
         python.parent.mkdir(exist_ok=True)
-        python.write_text(PYTHON.format(asked=self.asked, failing=failing))
+        python.write_text(PYTHON.format(written=self.written, failing=failing))
         python.chmod(0o700)
 
     def set_up(self) -> list[str]:
         """The names of the archives that were written again."""
-        self.asked.write_text("")
+        self.written.write_text("")
         provide_class_archives(self.context, self.folder, self.kafka_jar.parent)
-        return self.asked.read_text().split()
+        return self.written.read_text().split()
 
     def has_archive(self, name: str) -> bool:
         return bool(archive_options(name, self.prefix))
@@ -84,4 +84,4 @@ def test_a_failed_archive_is_reported_and_jvms_start_without_it(checkout: Checko
     checkout.answer(failing=SPARK)
     assert checkout.set_up() == [KAFKA, SPARK]
     assert (checkout.has_archive(KAFKA), checkout.has_archive(SPARK)) == (True, False)
-    assert "no archive of spark's classes" in checkout.told.getvalue()
+    assert "no archive of spark's classes" in checkout.output.getvalue()

@@ -63,7 +63,7 @@ def test_root_installs_only_what_is_missing(machine: Path) -> None:
     assert install.endswith(" maven")
 
 
-def test_the_tests_want_a_browser_as_well(machine: Path) -> None:
+def test_the_tests_need_a_browser_as_well(machine: Path) -> None:
     assert run(machine, "run", installed=RUN_PACKAGES, uid=1000).returncode == 0
     done = run(machine, "test", installed=RUN_PACKAGES, uid=1000)
     assert done.returncode == 1

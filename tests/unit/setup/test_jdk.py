@@ -21,7 +21,7 @@ def test_java_home_is_taken_when_it_is_version_17(tmp_path: Path) -> None:
     assert find_jdk({"JAVA_HOME": str(own)}, tmp_path / "jvm") == own
 
 
-def test_a_java_home_of_another_version_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_home_of_another_version_is_skipped(tmp_path: Path) -> None:
     newer = make_jdk(tmp_path / "newer", "25.0.1")
     debian = make_jdk(tmp_path / "jvm" / "java-17-openjdk-amd64", "17.0.15")
     assert find_jdk({"JAVA_HOME": str(newer)}, tmp_path / "jvm") == debian
@@ -37,6 +37,6 @@ def test_every_candidate_is_named_with_its_fault(tmp_path: Path) -> None:
     assert "openjdk-17-jdk-headless" in caught.value.remedy
 
 
-def test_a_machine_without_java_gets_the_package_named(tmp_path: Path) -> None:
+def test_without_java_the_package_to_install_is_named(tmp_path: Path) -> None:
     with pytest.raises(NoJdk, match="openjdk-17-jdk-headless"):
         find_jdk({}, tmp_path)

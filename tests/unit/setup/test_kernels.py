@@ -75,10 +75,10 @@ def test_without_a_cache_entry_set_up_compiles_the_kernels_of_a_node(context: Bu
     assert not restore_kernels(context, checkout)
     python = checkout / ".venv" / "bin" / "python"
     python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\necho "$@" > {checkout}/asked\n')
+    python.write_text(f'#!/bin/sh\necho "$@" > {checkout}/arguments\n')
     python.chmod(0o700)
     compile_kernels(context, checkout)
-    assert (checkout / "asked").read_text() == f"-m {COMPILING}\n"
+    assert (checkout / "arguments").read_text() == f"-m {COMPILING}\n"
     assert kernel_compiling.__name__ == COMPILING
     # The compiler is a stand-in here.
     compile_in(checkout)

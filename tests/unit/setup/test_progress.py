@@ -31,7 +31,7 @@ def test_a_step_that_only_checked_is_ready_and_one_that_worked_is_done() -> None
     assert lines[0].endswith(" s")
 
 
-def test_a_terminal_sees_one_line_a_step() -> None:
+def test_a_terminal_shows_one_line_per_step() -> None:
     stream = Terminal()
     progress = Progress(1, stream)
     with progress.step("Wheels"):
@@ -63,7 +63,7 @@ def test_a_failed_command_shows_the_end_of_its_own_output_and_where_the_rest_is(
     assert "line 50" in runner.log.read_text()
 
 
-def test_a_running_command_lets_the_progress_count(tmp_path: Path) -> None:
+def test_a_running_command_updates_the_progress(tmp_path: Path) -> None:
     ticked = tmp_path / "ticked"
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(ticked)!r}).exists(): time.sleep(0.01)"
     Runner(tmp_path / "log", ticked.touch).run([sys.executable, "-c", wait], env={})

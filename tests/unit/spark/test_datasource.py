@@ -126,6 +126,6 @@ def test_files_of_a_commit_that_failed_stay_for_its_job(tmp_path: Path, monkeypa
     monkeypatch.setattr(spark_source, "import_staged", lambda *_: None)
     writer.commit(messages)
     assert list(tmp_path.iterdir()) == []
-    # Before a commit nothing needs them.
+    # Before a commit they are not needed.
     writer.abort([writer.write(iter([batch]))])
     assert list(tmp_path.iterdir()) == []

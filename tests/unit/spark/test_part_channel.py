@@ -1,4 +1,4 @@
-"""The messages between executors and the driver: only those who know the key can make frames."""
+"""The messages between executors and the driver: only a process with the key can create frames."""
 
 import socket
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def sockets() -> Iterator[Sockets]:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "message",
     [
         TaskRequest(),
         TaskRequest(part=("metrics", "job", 3, 7)),
@@ -43,12 +43,12 @@ def sockets() -> Iterator[Sockets]:
         end_request(PartStopped("paused")),
     ],
 )
-def test_requests_and_replies_arrive_unchanged(sockets: Sockets, ask: TaskRequest) -> None:
+def test_requests_and_replies_arrive_unchanged(sockets: Sockets, message: TaskRequest) -> None:
     driver = SignedFrames(sockets[0], KEY, NONCE, is_driver=True)
     executor = SignedFrames(sockets[1], KEY, NONCE, is_driver=False)
     for _ in range(2):
-        executor.send(ask)
-        assert parse_request(driver.receive()) == ask
+        executor.send(message)
+        assert parse_request(driver.receive()) == message
         driver.send(DriverReply(2.5, 0.5, "why"))
         assert DriverReply(**executor.receive()) == DriverReply(2.5, 0.5, "why")
 
@@ -73,7 +73,7 @@ def test_a_frame_that_is_sent_again_is_refused(sockets: Sockets) -> None:
         driver.receive()
 
 
-def test_a_length_that_no_message_has_is_refused_and_so_is_half_a_message(sockets: Sockets) -> None:
+def test_an_impossible_length_and_half_a_message_are_refused(sockets: Sockets) -> None:
     driver = SignedFrames(sockets[0], KEY, NONCE, is_driver=True)
     sockets[1].sendall(b"\xff\xff\xff\xff")
     with pytest.raises(ChannelBroken, match="4294967295 bytes"):

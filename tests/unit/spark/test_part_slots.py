@@ -1,4 +1,4 @@
-"""A part that is with Spark: one task has it, and it has ended once no task can use Kafka for it."""
+"""A part that Spark runs: one task holds it, and it has ended once no task can use Kafka for it."""
 
 from collections.abc import Callable
 
@@ -95,7 +95,7 @@ def test_a_part_whose_task_is_lost_has_ended_once_its_last_grant_is_over(
     lease.clock.sleep(4)
     slot.answer(FIRST, TaskRequest())
     closes(slot)
-    # Spark runs it again, on another executor perhaps.
+    # Spark runs it again, possibly on another executor.
     assert slot.answer(SECOND, HELLO).stop
     lease.clock.sleep(10)
     assert slot.ended() is None, "the task may still be using Kafka"
@@ -113,7 +113,7 @@ def test_the_end_of_another_tasks_connection_changes_nothing(lease: Lease) -> No
     assert slot.answer(FIRST, TaskRequest()) == DriverReply(10)
 
 
-def test_a_part_that_spark_did_not_run_is_not_held_against_it(lease: Lease) -> None:
+def test_a_part_that_spark_did_not_run_is_retryable(lease: Lease) -> None:
     slot = lease.slot()
     slot.task_ended("no executors")
     end = slot.ended()
@@ -123,7 +123,7 @@ def test_a_part_that_spark_did_not_run_is_not_held_against_it(lease: Lease) -> N
     assert slot.answer(FIRST, HELLO).stop
 
 
-def test_a_task_of_a_job_that_is_to_stop_gets_no_grant_and_ends_the_part_by_saying_so(lease: Lease) -> None:
+def test_a_task_of_a_job_that_is_to_stop_gets_no_grant_and_its_reply_ends_the_part(lease: Lease) -> None:
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     lease.stop = "the job is paused"
@@ -146,15 +146,17 @@ def test_a_part_that_was_done_just_before_it_was_to_stop_is_done(lease: Lease) -
     assert end.outcome == PartOutcome(chunks=1)
 
 
-@pytest.mark.parametrize("why", [PartStopped("taken by others"), StoreUnavailable("no answer")])
-def test_a_part_that_the_store_does_not_confirm_is_given_up_for_that_reason(lease: Lease, why: StrandlineError) -> None:
+@pytest.mark.parametrize("cause", [PartStopped("taken by others"), StoreUnavailable("no answer")])
+def test_a_part_that_the_store_does_not_confirm_is_given_up_for_that_reason(
+    lease: Lease, cause: StrandlineError
+) -> None:
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     assert slot.answer(FIRST, TaskRequest(confirm=True)) == DriverReply(10)
-    lease.confirmed = why
-    assert slot.answer(FIRST, TaskRequest()) == DriverReply(10), "nothing was to be confirmed"
-    assert slot.answer(FIRST, TaskRequest(confirm=True)) == DriverReply(stop=why.message)
-    slot.answer(FIRST, end_request(PartStopped(why.message)))
+    lease.confirmed = cause
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(10), "no confirmation was requested"
+    assert slot.answer(FIRST, TaskRequest(confirm=True)) == DriverReply(stop=cause.message)
+    slot.answer(FIRST, end_request(PartStopped(cause.message)))
     end = slot.ended()
     assert end is not None
-    assert end.error is why
+    assert end.error is cause

@@ -1,4 +1,4 @@
-"""An executor's side of the channel: how long it may use Kafka, and what travels to it."""
+"""An executor's side of the channel: how long it may use Kafka, and what is sent to it."""
 
 import pickle
 from collections.abc import Iterator
@@ -25,18 +25,18 @@ GRANT_S = 10.0
 
 
 class Driver:
-    """A driver that takes its time over reports, on the clock that the executor goes by, too."""
+    """A driver that takes some time for each report, on the executor's clock."""
 
     def __init__(self, listener: PartListener) -> None:
         self.clock, self.takes = ManualClock(), 0.0
-        self.heard: list[AttemptCounts] = []
+        self.reports: list[AttemptCounts] = []
         leased = LeasedPart(JOB, PART, None, lambda: 80.0, self.report, lambda: None, lambda: None, lambda _: 0.0)
         self.slot = PartSlot(leased, self.clock, GRANT_S)
         listener.add(self.slot)
         self.task = PartTask(JOB, PART, None, OPENER, listener.address, listener.key)
 
     def report(self, counts: AttemptCounts) -> None:
-        self.heard.append(counts)
+        self.reports.append(counts)
         self.clock.sleep(self.takes)
 
 
@@ -46,16 +46,16 @@ def driver() -> Iterator[Driver]:
         yield Driver(listener)
 
 
-def test_a_grant_counts_from_before_the_question(driver: Driver) -> None:
+def test_a_grant_starts_before_its_request(driver: Driver) -> None:
     clock = driver.clock
     with closing(DriverLink(driver.task, clock)) as link:
         link.begin()
         assert link.deadline() == clock.monotonic() + GRANT_S
-        asked, driver.takes = clock.monotonic(), 0.25
+        requested_at, driver.takes = clock.monotonic(), 0.25
         link.report(AttemptCounts())
-        assert clock.monotonic() == asked + 0.25
-        # The driver reckons with 10 s from its answer on: on the executor the grant is over before that.
-        assert link.deadline() == asked + GRANT_S
+        assert clock.monotonic() == requested_at + 0.25
+        # The driver expects 10 s from its answer on: on the executor the grant ends before that.
+        assert link.deadline() == requested_at + GRANT_S
 
 
 def test_an_old_grant_is_requested_again_before_it_is_used(driver: Driver) -> None:
@@ -88,7 +88,7 @@ def test_a_task_under_another_lease_than_the_drivers_does_nothing(driver: Driver
     assert not driver.slot.is_taken
 
 
-def test_what_travels_to_an_executor_can_be_pickled_and_shows_no_secret() -> None:
+def test_what_is_sent_to_an_executor_can_be_pickled_and_shows_no_secret() -> None:
     task = PartTask(JOB, PART, 1, OPENER, ("127.0.0.1", 1), b"hidden-key")
     assert pickle.loads(pickle.dumps(task)) == task  # noqa: S301 - our own
     assert "hidden" not in repr(task)

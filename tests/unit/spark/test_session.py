@@ -32,7 +32,7 @@ def test_a_local_driver_listens_on_loopback_only(jars: Path) -> None:
     assert "spark.driver.host" not in cluster
 
 
-def test_the_sources_jars_are_handed_over(jars: Path) -> None:
+def test_the_sources_jars_are_passed_to_spark(jars: Path) -> None:
     made = session_properties({"spark.master": "local[2]"}, jars)
     assert made["spark.jars"] == f"{jars / 'a.jar'},{jars / 'b.jar'}"
 
@@ -51,10 +51,10 @@ def test_a_users_property_wins(jars: Path) -> None:
 
 
 def test_a_users_java_options_are_added_to_ours(jars: Path) -> None:
-    ours = session_properties({"spark.master": "local[2]"}, jars)[JAVA_OPTIONS]
-    assert "log4j2" in ours
+    own_options = session_properties({"spark.master": "local[2]"}, jars)[JAVA_OPTIONS]
+    assert "log4j2" in own_options
     made = session_properties({"spark.master": "local[2]", JAVA_OPTIONS: "-Xss2m"}, jars)
-    assert made[JAVA_OPTIONS] == f"{ours} -Xss2m"
+    assert made[JAVA_OPTIONS] == f"{own_options} -Xss2m"
 
 
 def test_missing_jars_are_an_error_before_spark_starts(tmp_path: Path) -> None:

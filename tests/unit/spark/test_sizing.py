@@ -34,7 +34,7 @@ def test_a_large_wave_has_tasks_and_units_that_fit_into_memory() -> None:
     assert found.unit_samples == MOST_UNIT
 
 
-def test_a_middling_wave_has_enough_tasks_for_all_cores() -> None:
+def test_a_medium_wave_has_enough_tasks_for_all_cores() -> None:
     found = size(job(2_500, 2_000))
     assert found.records_per_task == 2_500 // 4
     assert found.unit_samples == 5_000_000 // 4
@@ -47,7 +47,7 @@ def test_a_small_wave_has_no_tasks_that_are_not_worth_it() -> None:
 
 
 def test_large_records_without_samples_make_small_tasks() -> None:
-    """As those of a topic full of what can't be decoded: a task keeps them."""
+    """As in a topic full of undecodable records: a task keeps them in memory."""
     found = size(job(1_000_000, 0.0, 100_000.0))
     assert found.records_per_task == MAX_TASK_BYTES // 100_000
     assert size(job(10, 0.0, 2.0 * MAX_TASK_BYTES)).records_per_task == 1
@@ -57,7 +57,7 @@ def test_records_of_many_samples_are_read_one_a_task() -> None:
     assert size(job(10, 50_000_000)).records_per_task == 1
 
 
-def test_a_wave_of_which_nothing_is_known_is_read_in_one_task() -> None:
+def test_a_wave_without_a_sample_is_read_in_one_task() -> None:
     found = size(job(50_000, 0.0, 0.0))
     assert found.records_per_task >= 50_000
     assert found.records_per_batch == MAX_BATCH_RECORDS

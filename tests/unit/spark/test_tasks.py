@@ -1,4 +1,4 @@
-"""What runs on executors, without one."""
+"""The code that runs on executors, without an executor."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from support.replays import leased_job
 pytestmark = pytest.mark.unit
 
 
-def test_blocks_of_a_task_that_had_too_much_to_keep_leave_it_before_it_has_read_all(
+def test_a_task_with_too_much_in_memory_outputs_blocks_before_it_has_read_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mapping, "MAX_FAULT_BYTES", 2 * len(replays.POISON))
@@ -37,5 +37,5 @@ def test_blocks_of_a_task_that_had_too_much_to_keep_leave_it_before_it_has_read_
     found = [
         (len(read), sorted(set(batch.column("first_offset").to_pylist()))) for batch in map_task(given, [0])(batches())
     ]
-    # The third batch finds the first two to be enough, and so does the fifth the two before it.
+    # The first two batches are output at the third, and the next two at the fifth.
     assert found == [(3, [0]), (5, [2]), (5, [4])]

@@ -23,7 +23,9 @@ def test_batches_have_all_rows_in_order_and_keep_both_bounds(sizes: list[int], m
         assert 1 <= len(batch) <= max_rows
         assert sum(batch) <= max_bytes or len(batch) == 1
     for before, after in pairwise(found):
-        assert len(before) == max_rows or sum(before) + after[0] > max_bytes, "it would have fitted"
+        assert len(before) == max_rows or sum(before) + after[0] > max_bytes, (
+            "the row would have fitted into the batch before"
+        )
 
 
 def test_rows_that_belong_together_stay_in_one_batch() -> None:

@@ -13,11 +13,11 @@ KEYS = st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=60, unique=True)
 
 
 @given(KEYS, KEYS, st.integers(1, 20))
-def test_keys_are_found_by_number_and_no_others(defined: list, asked: list, groups: int) -> None:
+def test_keys_are_found_by_number_and_no_others(defined: list, sought: list, groups: int) -> None:
     dictionary = Dictionary(groups)
     dictionary.define(key_columns(defined))
-    found = dictionary.known().find(key_columns([*asked, *asked[:3]]))
-    assert found.tolist() == [number for number, key in enumerate(defined) if key in asked]
+    found = dictionary.known().find(key_columns([*sought, *sought[:3]]))
+    assert found.tolist() == [number for number, key in enumerate(defined) if key in sought]
 
 
 @given(KEYS, st.integers(1, 20))
@@ -44,7 +44,7 @@ def test_numbers_sort_by_their_keys(defined: list) -> None:
     assert [defined[number] for number in ordered.tolist()] == sorted(defined)
 
 
-def test_what_was_known_stays_as_it_was_while_the_dictionary_grows() -> None:
+def test_a_view_of_the_dictionary_does_not_change_while_the_dictionary_grows() -> None:
     dictionary = Dictionary(16)
     keys = [(word, word + 1, word + 2) for word in range(5_000)]
     seen = []

@@ -29,25 +29,25 @@ def feed(rows: OpenRows, series: U32s, first: int, behind: int) -> None:
     assert rows.fill(incoming, 0, 0) == (count, 0)
 
 
-def places(rows: Rows, asked: list[int]) -> list[int]:
-    few = rows.of_series(np.array(asked, dtype=np.uint32))
+def places(rows: Rows, wanted: list[int]) -> list[int]:
+    few = rows.of_series(np.array(wanted, dtype=np.uint32))
     assert few.time.tolist() == few.value.tolist()
     assert few.series.tolist() == rows.series[few.time].tolist()
     return few.time.tolist()
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_rows_of_few_series_are_found_while_rows_come(order: str) -> None:
+def test_rows_of_few_series_are_found_while_rows_are_added(order: str) -> None:
     series, rows = ORDERS[order].astype(np.uint32), OpenRows(CAPACITY)
-    looks, filled = [rows.snapshot()], 0
+    snapshots, filled = [rows.snapshot()], 0
     for behind in (10, ROWS_PER_CHUNK, ROWS_PER_CHUNK + 1, 3 * ROWS_PER_CHUNK + 7, CAPACITY):
         feed(rows, series, filled, behind)
         filled = behind
-        looks.append(rows.snapshot())
-        # Also of those who have looked before, whatever was noted for others since.
-        for look in looks:
-            for asked in ([0], [SERIES - 1], [5, ROWS_PER_CHUNK + 5, SERIES - 1], [SERIES]):
-                assert places(look, asked) == np.flatnonzero(np.isin(series[: len(look)], asked)).tolist()
+        snapshots.append(rows.snapshot())
+        # Earlier snapshots find them too, whatever was cached for later ones.
+        for snapshot in snapshots:
+            for wanted in ([0], [SERIES - 1], [5, ROWS_PER_CHUNK + 5, SERIES - 1], [SERIES]):
+                assert places(snapshot, wanted) == np.flatnonzero(np.isin(series[: len(snapshot)], wanted)).tolist()
 
 
 def test_rows_that_only_the_writer_has_read_are_reused() -> None:
@@ -62,10 +62,10 @@ def test_rows_that_only_the_writer_has_read_are_reused() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 3])
-def test_a_few_values_are_found_wherever_in_a_column_they_are(length: int) -> None:
+def test_a_few_values_are_found_anywhere_in_a_column(length: int) -> None:
     column = np.random.default_rng(length).integers(0, 1 << 63, length).astype(np.uint64)
     assert positions_of_any(column, column[:0]).tolist() == []
-    for asked in ([0], [length - 1], [0, length // 2, length - 1], range(length)):
-        values = column[[place for place in asked if 0 <= place < length]]
+    for wanted in ([0], [length - 1], [0, length // 2, length - 1], range(length)):
+        values = column[[place for place in wanted if 0 <= place < length]]
         expected = np.flatnonzero(np.isin(column, values)).tolist()
         assert positions_of_any(column, np.append(values, np.uint64(1 << 63))).tolist() == expected

@@ -14,11 +14,11 @@ KEYS = [(metric, 0, low) for metric in range(8) for low in range(8)]
 
 def feed(fed: FedBuffer, records: int, first: int = 0) -> None:
     for time in range(first, first + records):
-        fed.feed([(key, [(time, time * 977 + place)]) for place, key in enumerate(KEYS)])
+        fed.feed([(key, [(time, time * 977 + position)]) for position, key in enumerate(KEYS)])
 
 
 def page_files(folder: Path) -> list[Path]:
-    gc.collect()  # A kernel that had to be compiled leaves frames behind, and these what they held.
+    gc.collect()  # Compiling a kernel leaves frames behind, and the frames keep their objects alive.
     return sorted((folder / "spill").iterdir())
 
 
@@ -64,7 +64,7 @@ def test_the_oldest_pages_of_the_open_bucket_go_first_and_then_those_of_the_newe
         moved.append((int(new.name.split("-")[0]), new))
     assert [bucket for bucket, _ in moved] == [5] * 3 + [4] * 3 + [3] * 3
     memory.limit = 0
-    memory.spill_excess()  # Nothing is left to move, and nobody waits for it.
+    memory.spill_excess()  # Nothing is left to move, and no writer waits for it.
     assert len(page_files(tmp_path)) == 9
     places = [page.stored._at for page in buffers[2].buffer._contents.pages_of(0)[1]]
     oldest_first = [place.path for place in places if isinstance(place, SpilledPage)]
@@ -114,7 +114,7 @@ def test_frozen_pages_on_disk_and_in_memory_make_one_run(tmp_path: Path) -> None
     feed(fed, 30)
     memory.limit = memory.used
     memory.spill_excess()
-    assert fed.buffer.status().spilled_bytes == 0, "the limit itself is not past the limit"
+    assert fed.buffer.status().spilled_bytes == 0, "memory may be used up to the limit"
     memory.limit -= 2_000
     memory.spill_excess()
     status = fed.buffer.status()

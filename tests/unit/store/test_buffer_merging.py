@@ -46,7 +46,7 @@ def test_only_neighbours_of_one_level_are_merged() -> None:
     assert next_merge([*merged, *short[:3]]) == tuple(merged)
 
 
-def test_pages_with_long_runs_stay_as_they_are() -> None:
+def test_pages_with_long_runs_are_not_merged() -> None:
     assert next_merge([page(samples=100 * LONG_RUN_SAMPLES) for _ in range(PAGES_PER_MERGE)]) == ()
     assert next_merge([page(samples=100 * LONG_RUN_SAMPLES - 1) for _ in range(PAGES_PER_MERGE)]) != ()
 
@@ -72,7 +72,7 @@ def test_no_sample_is_written_again_more_often_than_the_logarithm_of_the_pages(s
         while some := next_merge(pages):
             first = pages.index(some[0])
             pages[first : first + len(some)] = [page(some[0].level + 1, samples=100)]
-    assert max(one.level for one in pages) <= np.log(seals) / np.log(PAGES_PER_MERGE)
+    assert max(page.level for page in pages) <= np.log(seals) / np.log(PAGES_PER_MERGE)
     assert len(pages) <= (PAGES_PER_MERGE - 1) * (1 + np.log(seals) / np.log(PAGES_PER_MERGE))
 
 

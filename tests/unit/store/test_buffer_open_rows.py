@@ -18,7 +18,7 @@ def one_row(series: int, time: int) -> IncomingRows:
     )
 
 
-def test_rows_that_were_looked_at_are_not_written_again_though_they_were_empty_then() -> None:
+def test_rows_of_a_snapshot_are_not_reused_even_if_it_was_empty() -> None:
     """The writer may fill them between reading their number and reading the rows."""
     rows = OpenRows(4)
     looked = rows.snapshot()

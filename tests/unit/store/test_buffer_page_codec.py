@@ -19,7 +19,7 @@ def bits_of(value: float) -> int:
     return int(np.float64(value).view(np.uint64))
 
 
-# Most numbers are drawn as bytes: it takes Hypothesis long to draw each by itself.
+# Most numbers are drawn as bytes, because Hypothesis draws single numbers slowly.
 WORDS = st.binary(min_size=8, max_size=320).map(
     lambda drawn: np.frombuffer(drawn[: len(drawn) // 8 * 8], dtype=np.int64)
 )
@@ -33,7 +33,7 @@ def bits_each(values: np.ndarray) -> list[int]:
 # Each series in one style, as series are; any bits among them.
 VALUES = st.one_of(
     WORDS.map(lambda words: words.view(np.uint64).tolist()),
-    st.binary(min_size=1, max_size=40).map(lambda drawn: [ODD[one % len(ODD)] for one in drawn]),
+    st.binary(min_size=1, max_size=40).map(lambda drawn: [ODD[byte % len(ODD)] for byte in drawn]),
     WORDS.map(lambda words: bits_each(words >> 9)),
     WORDS.map(lambda words: bits_each((words % 2_000_001 - 1_000_000) / 1_000)),
     st.lists(st.floats(allow_nan=False).map(bits_of), min_size=1, max_size=40),
@@ -93,7 +93,7 @@ def test_frames_are_cut_between_series_and_lose_nothing(series: dict[int, list[t
     assert decoded(data, frames) == series
     assert all(frame.samples <= most or frame.series == 1 for frame in frames)
     joined = [one.samples + two.samples for one, two in pairwise(frames)]
-    assert all(samples > most for samples in joined), "frames are smaller than they need to be"
+    assert all(samples > most for samples in joined), "frames are smaller than necessary"
 
 
 @given(st.dictionaries(st.integers(0, 1000), SERIES, min_size=1, max_size=12), st.data())
@@ -115,9 +115,7 @@ def test_runs_that_are_not_wanted_are_left_out_and_change_no_other(
     "value", [-0.0, math.inf, -math.inf, math.nan, 5e-324, 2.0**53, 2.0**53 + 2, -(2.0**53) + 1, 1e300]
 )
 @pytest.mark.parametrize("beside", [0.0, 1.0, 0.25, 0.1, 1e-9])
-def test_a_value_that_is_no_small_whole_number_keeps_its_bits_beside_those_that_are(
-    value: float, beside: float
-) -> None:
+def test_a_value_that_is_not_a_small_integer_keeps_its_bits_beside_those_that_are(value: float, beside: float) -> None:
     before, after = [bits_of(beside), bits_of(value)], [bits_of(value), bits_of(beside)]
     series = {3: list(enumerate(before)), 4: list(enumerate(after))}
     assert decoded(*encode(runs_of(series))) == series
@@ -137,8 +135,8 @@ def bytes_a_sample(times: np.ndarray, values: np.ndarray) -> float:
 
 
 def scraped_together(series: int, samples: int) -> np.ndarray:
-    chance = np.random.default_rng(3)
-    times = 1_700_000_000_000 + 15_000 * np.arange(samples) + chance.integers(0, 20, samples)
+    rng = np.random.default_rng(3)
+    times = 1_700_000_000_000 + 15_000 * np.arange(samples) + rng.integers(0, 20, samples)
     return np.tile(times, (series, 1))
 
 
@@ -147,11 +145,11 @@ def test_times_that_series_share_cost_next_to_nothing() -> None:
 
 
 def test_counters_among_gauges_cost_as_little_as_alone() -> None:
-    chance = np.random.default_rng(4)
-    counters = np.cumsum(chance.poisson(20, (4000, 16)), axis=1) + chance.integers(0, 2**30, (4000, 1)).astype(float)
-    gauges = np.round(chance.uniform(0, 100, (4000, 1)) + np.cumsum(chance.normal(0, 1, (4000, 16)), axis=1), 2)
-    noise = chance.uniform(0, 1, (400, 16))
-    mixed = chance.permutation(np.concatenate([counters, gauges, noise]))
+    rng = np.random.default_rng(4)
+    counters = np.cumsum(rng.poisson(20, (4000, 16)), axis=1) + rng.integers(0, 2**30, (4000, 1)).astype(float)
+    gauges = np.round(rng.uniform(0, 100, (4000, 1)) + np.cumsum(rng.normal(0, 1, (4000, 16)), axis=1), 2)
+    noise = rng.uniform(0, 1, (400, 16))
+    mixed = rng.permutation(np.concatenate([counters, gauges, noise]))
     alone = [bytes_a_sample(scraped_together(len(some), 16), some) * some.size for some in (counters, gauges, noise)]
     together = bytes_a_sample(scraped_together(len(mixed), 16), mixed) * mixed.size
     assert together < 1.15 * sum(alone)

@@ -23,7 +23,7 @@ def files(folder: SpillFolder) -> list[Path]:
     return sorted(folder.path.iterdir())
 
 
-def test_a_page_is_read_as_it_was_written(folder: SpillFolder) -> None:
+def test_a_page_is_decoded_as_it_was_encoded(folder: SpillFolder) -> None:
     page = folder.write(b"some bytes", 12, 3)
     assert page.load() == b"some bytes"
     assert folder.used == page.length == 10
@@ -32,18 +32,18 @@ def test_a_page_is_read_as_it_was_written(folder: SpillFolder) -> None:
 
 def test_a_start_removes_what_an_earlier_process_left_and_nothing_else(folder: SpillFolder) -> None:
     (folder.path / "12-3-0.page").write_bytes(b"left over")
-    (folder.path / "notes.txt").write_text("somebody else's")
+    (folder.path / "notes.txt").write_text("another program's")
     assert folder.clear() == 1
     assert [path.name for path in files(folder)] == ["notes.txt"]
 
 
-def test_a_file_goes_with_the_last_reference_to_its_page(folder: SpillFolder) -> None:
+def test_a_file_is_deleted_with_the_last_reference_to_its_page(folder: SpillFolder) -> None:
     page = folder.write(b"x" * 600, 1, 1)
-    also = page
+    second_reference = page
     del page
     gc.collect()
-    assert also.load() == b"x" * 600
-    del also
+    assert second_reference.load() == b"x" * 600
+    del second_reference
     gc.collect()
     assert files(folder) == []
     assert folder.used == 0
@@ -58,7 +58,7 @@ def test_a_full_folder_rejects_a_page_with_a_remedy(folder: SpillFolder) -> None
     assert "Kafka has the samples" in refused.value.remedy
     assert files(folder) == [kept.path]
     assert folder.used == 600
-    assert folder.write(b"y" * 400, 1, 2).length == 400, "to the very limit"
+    assert folder.write(b"y" * 400, 1, 2).length == 400, "exactly up to the limit"
 
 
 def test_pages_that_only_garbage_refers_to_make_no_folder_full(folder: SpillFolder) -> None:
@@ -88,7 +88,7 @@ def test_a_disk_that_refuses_a_page_keeps_nothing_of_it(
     monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(error, match=str(folder.path)) as refused:
         folder.write(b"some bytes", 1, 1)
-    # While the error is still in somebody's hands, and with it the frames that it came through.
+    # While the caller still holds the error, and with it the frames of its traceback.
     assert refused.value.__traceback__ is not None
     assert files(folder) == []
     assert folder.used == 0

@@ -15,14 +15,14 @@ KEYS = [(metric, 0, low) for metric in range(5) for low in range(3)]
 def filled(folder: Path, *, memory: int = 1 << 40, records: int = 20) -> FedBuffer:
     fed = FedBuffer(budget(folder, memory=memory), seal_rows=50)
     for time in range(records):
-        fed.feed([(key, [(10 * time, time + place)]) for place, key in enumerate(KEYS)])
+        fed.feed([(key, [(10 * time, time + position)]) for position, key in enumerate(KEYS)])
     return fed
 
 
-def test_what_happens_after_a_snapshot_does_not_show_in_it(tmp_path: Path) -> None:
+def test_later_changes_are_not_visible_in_a_snapshot(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     seen = [(fed.buffer.snapshot(), fed.copied())]
-    fed.feed([(KEYS[0], [(0, 99)]), ((77, 7, 7), [(5, 5)])])  # Replaces a sample, and brings a series.
+    fed.feed([(KEYS[0], [(0, 99)]), ((77, 7, 7), [(5, 5)])])  # Replaces a sample, and adds a series.
     seen.append((fed.buffer.snapshot(), fed.copied()))
     for time in range(200, 230):
         fed.feed([(key, [(time, 1)]) for key in KEYS])
@@ -37,7 +37,7 @@ def test_what_happens_after_a_snapshot_does_not_show_in_it(tmp_path: Path) -> No
         assert samples_of(view.read()) == model
 
 
-def test_a_released_group_shows_in_older_views_only(tmp_path: Path) -> None:
+def test_a_released_group_is_visible_in_older_views_only(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     frozen = fed.buffer.freeze()
     before = frozen.snapshot()
@@ -48,12 +48,12 @@ def test_a_released_group_shows_in_older_views_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("freeze", [False, True])
-def test_a_query_gets_the_series_and_times_that_it_asks_for(tmp_path: Path, freeze: bool) -> None:
+def test_a_query_returns_the_requested_series_and_times(tmp_path: Path, freeze: bool) -> None:
     fed = filled(tmp_path)
     view = fed.buffer.freeze().snapshot() if freeze else fed.buffer.snapshot()
-    asked = [KEYS[3], (99, 0, 0), KEYS[10], KEYS[3], KEYS[0]]
-    found = view.read(key_columns(asked), TimeRange(35, 120))
-    model = {key: samples for key, samples in fed.model.items() if key in asked}
+    wanted = [KEYS[3], (99, 0, 0), KEYS[10], KEYS[3], KEYS[0]]
+    found = view.read(key_columns(wanted), TimeRange(35, 120))
+    model = {key: samples for key, samples in fed.model.items() if key in wanted}
     assert samples_of(found) == within(model, 35, 120)
     assert samples_of(view.read(None, TimeRange(40, 40))) == within(fed.model, 40, 40)
     assert len(view.read(None, TimeRange(1_000, 2_000))) == 0
@@ -88,21 +88,21 @@ def test_rows_without_a_snapshot_are_reused_in_place(tmp_path: Path) -> None:
     assert samples_of(view.read()) == {KEYS[0]: {1: 1, 2: 2, 3: 3}}
 
 
-def test_few_series_are_found_as_many_are(tmp_path: Path) -> None:
+def test_few_series_are_found_like_many(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     view = fed.buffer.snapshot()
-    # Halves of keys that are there, and one that is there once in another group.
-    strangers = [(metric, 1, low) for metric in range(5) for low in range(3)] + [(5, 0, 0), (0, 0, 9)]
-    for asked in (
+    # Halves of existing keys, and one that exists in another group.
+    unknown = [(metric, 1, low) for metric in range(5) for low in range(3)] + [(5, 0, 0), (0, 0, 9)]
+    for wanted in (
         [KEYS[4]],
         KEYS[:MAX_SCANNED_VALUES],
-        [*strangers[:4], KEYS[7]],
-        strangers[:MAX_SCANNED_VALUES],
-        strangers,
-        KEYS + strangers,
+        [*unknown[:4], KEYS[7]],
+        unknown[:MAX_SCANNED_VALUES],
+        unknown,
+        KEYS + unknown,
     ):
-        expected = {key: samples for key, samples in fed.model.items() if key in asked}
-        assert samples_of(view.read(key_columns(asked))) == expected
+        expected = {key: samples for key, samples in fed.model.items() if key in wanted}
+        assert samples_of(view.read(key_columns(wanted))) == expected
 
 
 def test_a_view_returns_the_minimum_time_since_an_earlier_one(tmp_path: Path) -> None:
@@ -115,17 +115,17 @@ def test_a_view_returns_the_minimum_time_since_an_earlier_one(tmp_path: Path) ->
     assert fed.buffer.status().pages > 1
     for view in (fed.buffer.snapshot(), fed.buffer.freeze().snapshot()):
         assert view.least_time_since(None) == 30
-        for place, version in enumerate(versions[:-1]):
+        for position, version in enumerate(versions[:-1]):
             # Rows that were sealed together count as one.
-            sealed_with = place - place % 4
-            assert min(times[sealed_with:]) <= view.least_time_since(version) <= min(times[place:])
+            sealed_with = position - position % 4
+            assert min(times[sealed_with:]) <= view.least_time_since(version) <= min(times[position:])
     other = FedBuffer(budget(tmp_path / "other"), seal_rows=4)
     assert other.buffer.snapshot().least_time_since(None) == LATEST
     assert view.least_time_since(other.buffer.snapshot().version) == 30
     assert view.least_time_since(view.version) == LATEST
 
 
-def test_a_view_tells_about_how_many_samples_a_series_of_each_group_has(tmp_path: Path) -> None:
+def test_a_view_estimates_the_samples_per_series_of_each_group(tmp_path: Path) -> None:
     fed = filled(tmp_path)
     frozen = fed.buffer.freeze()
     assert frozen.snapshot().samples_per_series(ALL_TIMES).tolist() == [20.0] * 4

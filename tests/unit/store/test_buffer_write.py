@@ -107,7 +107,7 @@ def test_columns_that_do_not_fit_together_are_refused(first_sample: list[int], t
         buffer.define(some[:1], some, some)
 
 
-def test_nothing_is_taken_once_the_bucket_is_frozen() -> None:
+def test_nothing_is_accepted_once_the_bucket_is_frozen() -> None:
     fed = FedBuffer(unlimited())
     fed.feed([(A, [(1, ONE)])])
     frozen = fed.buffer.freeze()
@@ -163,7 +163,7 @@ def test_merging_keeps_every_sample_and_makes_fewer_pages() -> None:
     assert flushed(fed) == fed.model
 
 
-def test_memory_is_counted_and_all_of_it_given_back(tmp_path: Path) -> None:
+def test_memory_is_counted_and_completely_released(tmp_path: Path) -> None:
     memory = budget(tmp_path)
     fed = FedBuffer(memory, seal_rows=16)
     for time in range(300):
@@ -180,7 +180,7 @@ def test_memory_is_counted_and_all_of_it_given_back(tmp_path: Path) -> None:
     contents = weakref.ref(fed.buffer._contents)
     del fed, frozen
     gc.collect()
-    assert contents() is None, "the budget still holds a buffer that has nothing left"
+    assert contents() is None, "the budget still counts an empty buffer"
 
 
 def test_a_seal_needs_room_for_a_row() -> None:

@@ -17,9 +17,9 @@ APPLIED, REFUSED, MISSED = Answer(applied=True, found={}), Answer(applied=False,
 UNKNOWN = None
 
 
-def settled(sends: Iterable[Answer | Exception], looks: Iterable[Settled[str] | Exception | None] = ()) -> str:
+def settled(sends: Iterable[Answer | Exception], reads: Iterable[Settled[str] | Exception | None] = ()) -> str:
     """The result of a compare-and-set, given the results of each send and each read of the outcome. All are used."""
-    left = {"send": list(sends), "read_outcome": list(looks)}
+    left = {"send": list(sends), "read_outcome": list(reads)}
 
     def met(what: str) -> Callable[[], object]:
         def meet() -> object:
@@ -68,6 +68,6 @@ def test_an_error_of_reading_the_outcome_is_final() -> None:
         settled([MISSED], [Fenced("taken")])
 
 
-def test_who_never_gets_an_answer_gives_up() -> None:
+def test_without_any_answer_the_write_is_given_up() -> None:
     with pytest.raises(StoreUnavailable, match="no answer"):
         settled([MISSED] * 1_000, [UNKNOWN] * 1_000)

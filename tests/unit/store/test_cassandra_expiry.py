@@ -16,7 +16,7 @@ DAY = 86_400_000
 
 
 @given(written=st.integers(0, 2**42), length=st.integers(1, 2**40))
-def test_a_row_outlives_its_life_by_a_hundredth_of_it_and_at_most_ten_minutes(written: int, length: int) -> None:
+def test_a_row_outlives_its_lifetime_by_a_hundredth_of_it_and_at_most_ten_minutes(written: int, length: int) -> None:
     seconds = seconds_to_live(length)
     # A server counts from the second that it is in.
     earliest_end = (written // 1_000 + seconds) * 1_000

@@ -1,4 +1,4 @@
-"""Which changes between two pages of a manifest cause another read, and who is an owner."""
+"""Which changes between two pages of a manifest cause another read, and which process is the owner."""
 
 from types import SimpleNamespace
 
@@ -50,7 +50,7 @@ def test_changes_before_the_first_page_belong_to_the_same_snapshot() -> None:
     assert not _is_changed(pages(row_revision=6, group=CUT_GROUP))
 
 
-def test_scenario_04_the_epoch_that_another_owner_wrote_makes_nobody_an_owner() -> None:
+def test_scenario_04_reading_an_epoch_that_another_owner_wrote_is_not_ownership() -> None:
     ownership = Ownership(ShardId("metrics", 0), 5, "a")
     assert is_held_by(ownership, {"epoch": 5, "owner": "a"})
     assert not is_held_by(ownership, {"epoch": 5, "owner": "b"})

@@ -15,7 +15,7 @@ PATIENCE = RetryPolicy(deadline=10.0, min_pause=0.1, max_pause=1.0)
 
 
 class RecordingClock(ManualClock):
-    """A clock that knows how long it was slept on."""
+    """A clock that records its sleeps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,9 +59,9 @@ def test_after_the_deadline_the_last_error_is_raised_with_the_number_of_attempts
     last = Unanswered("Cassandra at a:1 did not answer to read x", remedy="Look at it")
     with pytest.raises(
         StoreUnavailable, match=r"did not answer to read x \(tried \d+ times in .* s\)\. Look at it"
-    ) as told:
+    ) as raised:
         Retries(clock, PATIENCE).run(failing(1_000, last))
-    assert told.value.__cause__ is last
+    assert raised.value.__cause__ is last
     assert PATIENCE.deadline - PATIENCE.max_pause < clock.monotonic() <= PATIENCE.deadline
 
 
@@ -72,7 +72,7 @@ def test_no_pause_reaches_past_the_deadline(clock: RecordingClock) -> None:
 
 
 @pytest.mark.parametrize("error", [StoreRefused("never"), StoreUnavailable("gave up"), ZeroDivisionError()])
-def test_whatever_else_is_raised_is_not_repeated(clock: RecordingClock, error: Exception) -> None:
+def test_other_errors_are_not_retried(clock: RecordingClock, error: Exception) -> None:
     with pytest.raises(type(error)):
         Retries(clock, PATIENCE).run(failing(1, error))
     assert clock.pauses == []

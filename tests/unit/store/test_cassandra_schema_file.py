@@ -45,28 +45,28 @@ def columns(definition: str) -> dict[str, str]:
     end = definition.rfind("PRIMARY KEY (")
     inside = definition[definition.index("(") + 1 : end if end >= 0 else definition.index(") WITH")]
     depth, start, parts = 0, 0, []
-    for place, sign in enumerate(inside + ","):
+    for position, sign in enumerate(inside + ","):
         depth += {"<": 1, ">": -1, "(": 1, ")": -1}.get(sign, 0)
         if sign == "," and depth == 0:
-            parts.append(inside[start:place].split(maxsplit=1))
-            start = place + 1
+            parts.append(inside[start:position].split(maxsplit=1))
+            start = position + 1
     return {part[0]: part[1].strip() for part in parts if part}
 
 
 @pytest.mark.parametrize("version", older_stores.VERSIONS)
 def test_older_tables_with_what_is_added_have_the_columns_of_new_ones(version: int) -> None:
-    """What a start adds, and what the file makes, are the same."""
+    """Upgraded tables are the same as those that the file creates."""
     older = {statement.split()[5]: columns(statement) for statement in older_stores.tables(version)}
     assert [*older, "bulk_jobs", "bulk_parts"] == list(definitions())
-    for one in additions():
-        added_by = 4 if one.column == "closed_early" else 3
-        assert (one.column in older[one.table]) == (version >= added_by), one.column
-        older[one.table][one.column] = one.kind
+    for addition in additions():
+        added_by = 4 if addition.column == "closed_early" else 3
+        assert (addition.column in older[addition.table]) == (version >= added_by), addition.column
+        older[addition.table][addition.column] = addition.kind
     made = {table: columns(definition) for table, definition in definitions().items()}
     assert older == {table: made[table] for table in older}
 
 
-def test_the_file_holds_nothing_but_tables() -> None:
+def test_the_file_contains_only_tables() -> None:
     text = (CHECKOUT / "conf/schema.cql").read_text(encoding="utf-8")
     code = "\n".join(line.split("--")[0] for line in text.splitlines())
     assert code.count(";") == len(definitions()) + len(additions())

@@ -1,4 +1,4 @@
-"""No statement has what must never be sent to Cassandra."""
+"""No statement contains what must never be sent to Cassandra."""
 
 import re
 
@@ -14,7 +14,7 @@ COMPARED = {"schema_version", "datasets", "manifest", "jobs", "bulk_jobs", "bulk
 STATICS = {"epoch", "owner", "seen_at", "beats", "topic_id", "next_part_id"}
 
 
-OF_TABLES = [one for one in ALL if one != SERVER_TIME]
+OF_TABLES = [statement for statement in ALL if statement != SERVER_TIME]
 
 
 def table_of(statement: Statement) -> str:
@@ -30,8 +30,8 @@ def by_text(statement: Statement) -> str:
 
 
 def test_every_table_is_written_and_read() -> None:
-    assert {table_of(one) for one in ALL if writes(one)} == set(definitions())
-    assert {table_of(one) for one in OF_TABLES if not writes(one)} == set(definitions())
+    assert {table_of(statement) for statement in ALL if writes(statement)} == set(definitions())
+    assert {table_of(statement) for statement in OF_TABLES if not writes(statement)} == set(definitions())
 
 
 @pytest.mark.parametrize("statement", OF_TABLES, ids=by_text)
@@ -43,7 +43,7 @@ def test_rows_of_compare_and_sets_are_only_written_by_those_and_read_serially(st
     assert (statement.kind in {Kind.PLAIN_READ, Kind.SERIAL_READ}) == statement.cql.startswith("SELECT")
 
 
-@pytest.mark.parametrize("statement", [one for one in OF_TABLES if writes(one)], ids=by_text)
+@pytest.mark.parametrize("statement", [statement for statement in OF_TABLES if writes(statement)], ids=by_text)
 def test_no_statement_sets_a_ttl_on_the_ownership_columns(statement: Statement) -> None:
     columns = set(re.findall(r"\w+", statement.cql.split(" WHERE ")[0].split(" VALUES ")[0]))
     if table_of(statement) == "manifest":
@@ -51,7 +51,9 @@ def test_no_statement_sets_a_ttl_on_the_ownership_columns(statement: Statement) 
     assert "TIMESTAMP" not in statement.cql
 
 
-@pytest.mark.parametrize("statement", [one for one in ALL if one.cql.startswith("INSERT")], ids=by_text)
+@pytest.mark.parametrize(
+    "statement", [statement for statement in ALL if statement.cql.startswith("INSERT")], ids=by_text
+)
 def test_an_insert_has_a_value_for_each_column(statement: Statement) -> None:
     columns, values = re.findall(r"\(([^)]*)\)", statement.cql)
     assert len(columns.split(",")) == len(values.split(","))
@@ -59,6 +61,6 @@ def test_an_insert_has_a_value_for_each_column(statement: Statement) -> None:
 
 @pytest.mark.parametrize("table", ["segments", "index_buckets", "job_results"])
 def test_rows_of_an_attempt_are_never_deleted_and_always_have_a_ttl(table: str) -> None:
-    found = [one for one in OF_TABLES if table_of(one) == table and writes(one)]
-    assert [one.cql.split()[0] for one in found] == ["INSERT"]
-    assert all(one.cql.endswith("USING TTL ?") for one in found)
+    found = [statement for statement in OF_TABLES if table_of(statement) == table and writes(statement)]
+    assert [statement.cql.split()[0] for statement in found] == ["INSERT"]
+    assert all(statement.cql.endswith("USING TTL ?") for statement in found)

@@ -78,19 +78,19 @@ def test_every_row_is_written_once() -> None:
     assert written(Servers(), rows()) == 0
 
 
-def test_as_many_are_under_way_as_the_number_allows() -> None:
+def test_as_many_writes_are_in_flight_as_the_number_allows() -> None:
     servers = Servers(at_once=8)
     assert written(servers, rows(*[1] * 64), InFlightLimit(max_bytes=1_000_000, max_writes=8)) == 64
     assert servers.most_waiting == 8
 
 
-def test_as_many_are_under_way_as_the_bytes_allow() -> None:
+def test_as_many_writes_are_in_flight_as_the_bytes_allow() -> None:
     servers = Servers(at_once=3)
     assert written(servers, rows(*[100] * 30), InFlightLimit(max_bytes=350, max_writes=64)) == 30
     assert servers.most_waiting == 3
 
 
-def test_a_row_larger_than_the_bounds_goes_alone() -> None:
+def test_a_row_larger_than_the_bounds_is_sent_alone() -> None:
     servers = Servers(at_once=1)
     assert written(servers, rows(10, 10_000, 10, 10_000, 10_000), InFlightLimit(max_bytes=100)) == 5
 
@@ -131,7 +131,7 @@ def test_a_refusal_ends_the_write_at_once() -> None:
     assert len(servers.sent) == 5
 
 
-def test_no_further_rows_are_taken_while_rows_can_not_be_written() -> None:
+def test_no_further_rows_are_consumed_while_rows_can_not_be_written() -> None:
     taken = []
 
     def endless() -> Iterator[RowWrite]:
@@ -145,7 +145,7 @@ def test_no_further_rows_are_taken_while_rows_can_not_be_written() -> None:
     assert len(taken) <= 9
 
 
-def test_a_failure_while_rows_are_made_gives_its_room_back() -> None:
+def test_an_error_while_rows_are_encoded_releases_the_in_flight_budget() -> None:
     room = InFlightLimit(max_bytes=200)
 
     def broken() -> Iterator[RowWrite]:

@@ -119,7 +119,7 @@ def test_a_server_with_an_untrusted_certificate_is_refused(
     thread.join()
 
 
-def test_servers_must_prove_themselves_whether_or_not_their_names_are_checked() -> None:
+def test_servers_must_have_a_trusted_certificate_whether_or_not_their_names_are_checked() -> None:
     for check_hostname in (True, False):
         context = Tls(None, None, None, "", check_hostname=check_hostname).context()
         assert context.check_hostname is check_hostname
@@ -171,18 +171,18 @@ def test_a_missing_password_is_distinguished_from_a_wrong_one() -> None:
     assert "requires a user and a password" in str(raised)
 
 
-def test_an_older_server_is_asked_again_in_the_older_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+def test_an_older_server_is_retried_with_the_older_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = []
 
     def too_new(_connection: CassandraConnection, version: int, *, require_keyspace: bool) -> None:
-        asked.append((version, require_keyspace))
-        told = f"ProtocolError returned from server while using explicitly set client protocol_version {version}"
-        raise module._to_our_error(NoHostAvailable("", {"a": DriverException(told)}), _connection, set())
+        attempts.append((version, require_keyspace))
+        message = f"ProtocolError returned from server while using explicitly set client protocol_version {version}"
+        raise module._to_our_error(NoHostAvailable("", {"a": DriverException(message)}), _connection, set())
 
     monkeypatch.setattr(module, "_connect", too_new)
     with pytest.raises(CassandraRefused, match=r"supports none of the protocol versions \(5, 4\)"):
         module.connect(connection())
-    assert asked == [(5, True), (4, True)]
+    assert attempts == [(5, True), (4, True)]
 
 
 def test_every_statement_is_a_local_quorum_and_one_serial_level(caplog: pytest.LogCaptureFixture) -> None:
@@ -200,12 +200,12 @@ def test_every_statement_is_a_local_quorum_and_one_serial_level(caplog: pytest.L
     assert caplog.records == []
 
 
-def test_a_server_that_is_down_is_tried_again_within_seconds_and_for_ever() -> None:
+def test_a_server_that_is_down_is_retried_within_seconds_and_without_limit() -> None:
     cluster = module._cluster(connection(), 5)
     cluster.shutdown()
     pauses = list(islice(cluster.reconnection_policy.new_schedule(), 1_000))
     assert len(pauses) == 1_000
     assert max(pauses) <= 4.0
-    # The processes of a fleet do not come back in the same moment.
+    # The processes of a fleet do not reconnect at the same moment.
     assert len(set(pauses)) > 900
     assert min(pauses[10:]) >= 2.0

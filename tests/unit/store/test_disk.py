@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_an_error_that_names_the_path_and_passes(number: int) -> None:
+def test_a_full_disk_is_a_retryable_error_that_names_the_path(number: int) -> None:
     with (
         pytest.raises(DiskFull, match=r"the disk of /data is full\. Free space") as full,
         raising_disk_full(Path("/data")),
@@ -24,7 +24,7 @@ def test_a_full_disk_is_an_error_that_names_the_path_and_passes(number: int) -> 
     assert full.value.details() == {"full_disk": "/data"}
 
 
-def test_other_errors_stay_what_they_are() -> None:
+def test_other_errors_are_not_translated() -> None:
     with pytest.raises(PermissionError), raising_disk_full(Path("/data")):
         raise PermissionError(errno.EACCES, "Permission denied")
 

@@ -18,20 +18,20 @@ pytestmark = pytest.mark.unit
 
 MINUTE, HOUR = 60_000, 3_600_000
 LEAST, GREATEST = -(2**63), 2**63 - 1
-# Those that divide an hour, an hour, and whole hours that divide a day.
+# Divisors of an hour, an hour, and whole hours that divide a day.
 INTERVALS = [1_000, 15 * MINUTE, HOUR, 2 * HOUR, 24 * HOUR]
 
 
 def late(*times: int, bucket: int, interval: int = HOUR) -> dict[int, int]:
     found = late_samples(np.array(times, dtype=np.int64), bucket, interval)
-    return {one.hour: one.samples for one in found}
+    return {late_hour.hour: late_hour.samples for late_hour in found}
 
 
 def test_a_sample_is_late_once_its_hour_counted_as_complete() -> None:
     assert late(100 * HOUR - 1, 100 * HOUR, 101 * HOUR - 1, bucket=100) == {99: 1}
 
 
-def test_a_sample_from_ahead_is_not_late() -> None:
+def test_a_sample_from_the_future_is_not_late() -> None:
     assert late(101 * HOUR, 500 * HOUR, bucket=100) == {}
     assert late_samples(np.array([101 * HOUR]), 100, HOUR) == ()
 
@@ -58,12 +58,12 @@ def test_hours_before_1970_are_counted_from_it() -> None:
     assert late(-1, bucket=-1) == {}
 
 
-def test_times_at_the_ends_of_all_times_are_late_or_not_as_others_are() -> None:
+def test_the_lowest_and_highest_times_are_late_or_not_like_others() -> None:
     assert late(GREATEST, bucket=10**6) == {}
     assert late(LEAST, bucket=10**6) == {LEAST // HOUR: 1}
 
 
-def test_no_samples_are_not_late() -> None:
+def test_without_samples_none_is_late() -> None:
     assert late(bucket=100) == {}
 
 
@@ -76,13 +76,13 @@ def test_samples_are_late_if_their_hours_last_millisecond_is_in_an_earlier_bucke
 ) -> None:
     bucket = hour * HOUR // interval
     hours = [time // HOUR for time in times]
-    expected = Counter(one for one in hours if ((one + 1) * HOUR - 1) // interval < bucket)
+    expected = Counter(sample_hour for sample_hour in hours if ((sample_hour + 1) * HOUR - 1) // interval < bucket)
     assert late(*times, bucket=bucket, interval=interval) == expected
 
 
 @settings(max_examples=15)  # The codec has its own tests.
 @given(models())
-def test_what_is_written_is_the_run_and_its_sums(model: dict[tuple[int, int, int], dict[int, int]]) -> None:
+def test_the_run_and_its_sums_are_written(model: dict[tuple[int, int, int], dict[int, int]]) -> None:
     run = run_of(model)
     written = encode_group(run, 100, 3, "attempt", HOUR)
     times = [time for samples in model.values() for time in samples]
@@ -107,7 +107,9 @@ def test_the_same_run_gives_the_same_segments_whatever_the_attempt() -> None:
 
 def test_a_large_group_has_several_segments_and_the_checksum_is_over_all() -> None:
     bits = np.random.default_rng(1).integers(0, 2**63, (2_000, 10), dtype=np.uint64).tolist()
-    written = encode_group(run_of({(1, 2, n): dict(enumerate(one)) for n, one in enumerate(bits)}), 100, 3, "a", HOUR)
+    written = encode_group(
+        run_of({(1, 2, n): dict(enumerate(bits_of_series)) for n, bits_of_series in enumerate(bits)}), 100, 3, "a", HOUR
+    )
     assert len(written.segments) > 1
     assert written.checksum == runs_checksum(written.segments)
     assert written.stored.segments == len(written.segments)
@@ -135,7 +137,7 @@ def test_a_group_without_a_sample_has_a_row_and_no_segment() -> None:
     )
 
 
-def test_the_row_has_what_was_written_and_by_which_process() -> None:
+def test_the_row_contains_the_result_of_the_write_and_the_owner() -> None:
     run = run_of({(1, 2, 3): {99 * HOUR: 0, 100 * HOUR: 0}, (1, 2, 4): {100 * HOUR + 5: 0}})
     index = IndexBucketRows(2, b"sum", "o.1.1")
     written = encode_group(run, 100, 3, "attempt", HOUR)

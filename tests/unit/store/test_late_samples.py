@@ -36,14 +36,14 @@ def test_beyond_64_hours_the_newest_32_are_counted_separately_and_the_others_in_
     some = list(range(BUCKET - 65, BUCKET))
     found = by_hours(some)
     assert found[-32:] == tuple(LateSamples(hour, 1) for hour in some[-32:])
-    assert all(one.hours == 2 and one.hour % 2 == 0 for one in found[:-32])
-    assert sum(one.samples for one in found) == 65
+    assert all(late_hours.hours == 2 and late_hours.hour % 2 == 0 for late_hours in found[:-32])
+    assert sum(late_hours.samples for late_hours in found) == 65
 
 
 def test_ten_years_of_hours_are_64_counts() -> None:
     found = by_hours(list(range(BUCKET - TEN_YEARS, BUCKET)))
     assert len(found) <= MAX_COUNTS
-    assert sum(one.samples for one in found) == TEN_YEARS
+    assert sum(late_hours.samples for late_hours in found) == TEN_YEARS
     assert found[0].hours == 4_096
 
 
@@ -51,28 +51,28 @@ def test_ten_years_of_hours_are_64_counts() -> None:
 def test_counts_are_few_cover_every_late_hour_and_lose_no_sample(some: list[int]) -> None:
     found, were_late = by_hours(some), [hour for hour in some if hour < BUCKET]
     assert len(found) <= MAX_COUNTS
-    assert sum(one.samples for one in found) == len(were_late)
+    assert sum(late_hours.samples for late_hours in found) == len(were_late)
     for hour in were_late:
-        assert any(one.hour <= hour < one.hour + one.hours for one in found)
-    assert list(found) == sorted(found, key=lambda one: one.hour)
-    for one in found:
-        count = sum(one.hour <= hour < one.hour + one.hours for hour in were_late)
-        assert one.samples <= count if one.hours > 1 else one.samples == count
+        assert any(late_hours.hour <= hour < late_hours.hour + late_hours.hours for late_hours in found)
+    assert list(found) == sorted(found, key=lambda late_hours: late_hours.hour)
+    for late_hours in found:
+        count = sum(late_hours.hour <= hour < late_hours.hour + late_hours.hours for hour in were_late)
+        assert late_hours.samples <= count if late_hours.hours > 1 else late_hours.samples == count
 
 
 @given(st.lists(st.lists(hours, max_size=150), max_size=6), st.randoms(use_true_random=False))
-def test_separate_counts_merge_to_the_same_as_one_count(parts: list[list[int]], chance: object) -> None:
+def test_separate_counts_merge_to_the_same_as_one_count(parts: list[list[int]], rng: object) -> None:
     whole = by_hours([hour for part in parts for hour in part])
     counted = [by_hours(part) for part in parts]
-    assert merged_late(one for part in counted for one in part) == whole
-    chance.shuffle(counted)  # type: ignore[attr-defined]
+    assert merged_late(late_hours for part in counted for late_hours in part) == whole
+    rng.shuffle(counted)  # type: ignore[attr-defined]
     folded: tuple[LateSamples, ...] = ()
     for part in counted:
         folded = merged_late((*folded, *part))
     assert folded == whole
 
 
-def test_what_was_merged_stays_as_it_is() -> None:
+def test_merging_merged_counts_changes_nothing() -> None:
     found = by_hours(list(range(BUCKET - TEN_YEARS, BUCKET, 7)))
     assert merged_late(found) == found
     assert merged_late(()) == ()

@@ -62,7 +62,7 @@ def test_a_run_merged_with_itself_is_itself_and_takes_no_more_memory() -> None:
         assert column.base is None
 
 
-def test_halves_of_a_series_join_whichever_comes_first() -> None:
+def test_halves_of_a_series_are_joined_in_either_order() -> None:
     samples = {time: time for time in range(-50, 50)}
     early = run_of({(1, 1, 1): {time: bits & (2**64 - 1) for time, bits in samples.items() if time < 0}})
     late = run_of({(1, 1, 1): {time: bits for time, bits in samples.items() if time >= 0}})

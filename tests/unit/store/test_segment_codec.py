@@ -41,10 +41,10 @@ def one_series(time: np.ndarray, value: np.ndarray) -> SeriesRun:
 
 
 def counter(samples: int) -> SeriesRun:
-    chance = np.random.default_rng(samples)
+    rng = np.random.default_rng(samples)
     return one_series(
-        1_790_000_000_000 + 100 * np.arange(samples, dtype=np.int64) + chance.integers(0, 3, samples),
-        np.cumsum(chance.poisson(50, samples)).astype(np.float64),
+        1_790_000_000_000 + 100 * np.arange(samples, dtype=np.int64) + rng.integers(0, 3, samples),
+        np.cumsum(rng.poisson(50, samples)).astype(np.float64),
     )
 
 
@@ -57,13 +57,13 @@ def test_any_run_is_decoded_bit_for_bit(model: dict, target_bytes: int) -> None:
 
 @settings(max_examples=40)
 @given(models(), TARGETS)
-def test_segments_are_named_by_their_first_series_and_stand_in_order(model: dict, target_bytes: int) -> None:
+def test_segments_are_named_by_their_first_series_and_are_in_order(model: dict, target_bytes: int) -> None:
     segments = encode_run(run_of(model), target_bytes=target_bytes)
     parts = [model_of(part) for part in decoded(segments)]
     for segment, part in zip(segments, parts, strict=True):
         assert segment.first == SeriesKey(*min(part)).to_bytes()
-    for (one, part), (other, next_part) in pairwise(zip(segments, parts, strict=True)):
-        assert other.seq == (one.seq + 1 if one.first == other.first else 0)
+    for (previous, part), (other, next_part) in pairwise(zip(segments, parts, strict=True)):
+        assert other.seq == (previous.seq + 1 if previous.first == other.first else 0)
         assert max(part) <= min(next_part)
         if max(part) == min(next_part):
             assert max(part[max(part)]) < min(next_part[min(next_part)])
@@ -81,7 +81,7 @@ def test_no_series_are_no_segments() -> None:
 
 
 @pytest.mark.parametrize("bits", ODD_BITS, ids=hex)
-def test_an_odd_value_is_kept_wherever_it_stands_and_does_not_make_a_counter_costly(bits: int) -> None:
+def test_an_odd_value_is_kept_at_any_position_and_does_not_make_a_counter_costly(bits: int) -> None:
     run = counter(240)
     (plain,) = encode_run(run)
     for at in (0, 1, 120, 239):
@@ -93,7 +93,7 @@ def test_an_odd_value_is_kept_wherever_it_stands_and_does_not_make_a_counter_cos
         assert len(segment.data) < len(plain.data) + 80
 
 
-def test_odd_values_go_back_to_the_series_that_they_came_from_when_some_are_left_out() -> None:
+def test_odd_values_return_to_their_series_when_some_are_left_out() -> None:
     times = range(32)
     model = {(1, 1, key): {time: bits_of(float(key * time)) for time in times} for key in range(6)}
     for key in (0, 2, 3, 5):
@@ -107,8 +107,8 @@ def test_odd_values_go_back_to_the_series_that_they_came_from_when_some_are_left
 
 @pytest.mark.parametrize("digits", range(10))
 def test_rounded_numbers_are_small_whatever_their_digits(digits: int) -> None:
-    chance = np.random.default_rng(digits)
-    walk = 10**digits + np.cumsum(chance.integers(-2, 3, 20_000))
+    rng = np.random.default_rng(digits)
+    walk = 10**digits + np.cumsum(rng.integers(-2, 3, 20_000))
     run = one_series(np.arange(20_000, dtype=np.int64), walk / 10**digits)
     segments = encode_run(run)
     assert are_same(merge_runs(decoded(segments)), run)
@@ -116,18 +116,18 @@ def test_rounded_numbers_are_small_whatever_their_digits(digits: int) -> None:
 
 
 def test_scrape_jitter_costs_no_more_than_its_size() -> None:
-    chance = np.random.default_rng(1)
-    time = 1_790_000_000_000 + 15_000 * np.arange(50_000) + chance.integers(-2, 3, 50_000)
+    rng = np.random.default_rng(1)
+    time = 1_790_000_000_000 + 15_000 * np.arange(50_000) + rng.integers(-2, 3, 50_000)
     run = one_series(time, np.zeros(50_000))
     segments = encode_run(run)
-    # One of five numbers says log2(5) bits; the difference of two of them would say more.
+    # One of five numbers has log2(5) bits of information; the difference of two of them would have more.
     assert sum(len(segment.data) for segment in segments) < 1.05 * 50_000 * np.log2(5) / 8
     assert are_same(merge_runs(decoded(segments)), run)
 
 
 def test_series_that_were_scraped_together_store_their_times_once() -> None:
-    chance = np.random.default_rng(1)
-    times = np.cumsum(chance.integers(1, 2**40, 1_000))
+    rng = np.random.default_rng(1)
+    times = np.cumsum(rng.integers(1, 2**40, 1_000))
     alone = {(1, 1, 0): dict.fromkeys(times.tolist(), 0)}
     together = {(1, 1, key): dict.fromkeys(times.tolist(), 0) for key in range(50)}
     (one,), (fifty,) = encode_run(run_of(alone)), encode_run(run_of(together))
@@ -148,7 +148,7 @@ def test_series_whose_times_begin_like_those_of_another_keep_their_own() -> None
     assert model_of(merge_runs(decoded(encode_run(run_of(model))))) == model
 
 
-def test_mixed_series_take_less_than_the_bytes_that_are_allowed_to_them() -> None:
+def test_mixed_series_take_less_than_the_bytes_allowed() -> None:
     run = scraped_run(3_000, 240)
     segments = encode_run(run)
     stored = sum(len(segment.data) + len(segment.first) for segment in segments)
@@ -177,11 +177,11 @@ def test_samples_that_compress_to_nothing_do_not_make_a_segment_of_millions() ->
 
 @pytest.mark.parametrize("samples_a_series", [1, 2, 50, 100_000])
 def test_segments_stay_within_bounds_where_nothing_can_be_compressed(samples_a_series: int) -> None:
-    chance = np.random.default_rng(samples_a_series)
+    rng = np.random.default_rng(samples_a_series)
     series = 100_000 // samples_a_series
-    columns = np.sort(chance.integers(0, 2**64, (3, series), dtype=np.uint64))
-    time = np.sort(chance.integers(LEAST, GREATEST, (series, samples_a_series)))
-    value = chance.integers(0, 2**64, time.size, dtype=np.uint64).view(np.float64)
+    columns = np.sort(rng.integers(0, 2**64, (3, series), dtype=np.uint64))
+    time = np.sort(rng.integers(LEAST, GREATEST, (series, samples_a_series)))
+    value = rng.integers(0, 2**64, time.size, dtype=np.uint64).view(np.float64)
     run = SeriesRun(*columns, np.arange(0, time.size + 1, samples_a_series), time.ravel(), value)
     segments = encode_run(run)
     assert are_same(merge_runs(decoded(segments)), run)
@@ -189,17 +189,17 @@ def test_segments_stay_within_bounds_where_nothing_can_be_compressed(samples_a_s
 
 
 def test_bounds_hold_where_data_that_compresses_well_turns_into_data_that_does_not() -> None:
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     value = np.zeros(900_000)
-    value[500_000:600_000] = chance.random(100_000)
-    value[800_000:] = chance.random(100_000)
+    value[500_000:600_000] = rng.random(100_000)
+    value[800_000:] = rng.random(100_000)
     run = one_series(np.arange(900_000, dtype=np.int64), value)
     segments = encode_run(run)
     assert max(len(segment.data) for segment in segments) <= 2 * TARGET_BYTES
     assert are_same(merge_runs(decoded(segments)), run)
 
 
-def test_series_of_ordinary_length_are_not_torn_apart() -> None:
+def test_series_of_ordinary_length_are_not_split() -> None:
     run = scraped_run(2_000, 240)
     parts = decoded(encode_run(run))
     assert len(parts) > 2
@@ -255,15 +255,13 @@ def test_a_directory_overlaps_times_from_its_least_to_its_greatest() -> None:
 
 
 @given(models(least_series=1), st.data())
-def test_selecting_gives_the_wanted_series_at_the_wanted_times_and_nothing_else(
-    model: dict, data: st.DataObject
-) -> None:
+def test_selecting_returns_exactly_the_wanted_series_at_the_wanted_times(model: dict, data: st.DataObject) -> None:
     keys = data.draw(st.sets(st.sampled_from(sorted(model))))
-    strangers = data.draw(st.sets(st.tuples(*[st.integers(0, 2**64 - 1)] * 3), max_size=3)) - set(model)
+    unknown = data.draw(st.sets(st.tuples(*[st.integers(0, 2**64 - 1)] * 3), max_size=3)) - set(model)
     ends = [time for samples in model.values() for time in (min(samples), max(samples))]
     least, greatest = sorted(data.draw(st.lists(TIMES | st.sampled_from(ends), min_size=2, max_size=2)))
-    wanted = WantedSeries.of(SeriesKey(*key) for key in keys | strangers)
-    assert len(wanted) == len(keys | strangers)
+    wanted = WantedSeries.of(SeriesKey(*key) for key in keys | unknown)
+    assert len(wanted) == len(keys | unknown)
     segments = encode_run(run_of(model), target_bytes=data.draw(TARGETS))
     found = merge_runs([select(segment.data, wanted, TimeRange(least, greatest), named="x") for segment in segments])
     expected = {

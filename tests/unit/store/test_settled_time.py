@@ -22,10 +22,10 @@ def test_nothing_is_settled_before_two_readings_a_minute_apart() -> None:
 def test_one_wrong_reading_settles_nothing() -> None:
     for wrong_at in range(1, 8):
         time = SettledTime()
-        for look in range(10):
-            ahead = YEAR if look == wrong_at else 0
-            settled = time.observe(NOW + look * 30_000 + ahead, look * 30.0)
-            assert settled is None or settled <= NOW + look * 30_000, f"the look {wrong_at} was believed"
+        for number in range(10):
+            ahead = YEAR if number == wrong_at else 0
+            settled = time.observe(NOW + number * 30_000 + ahead, number * 30.0)
+            assert settled is None or settled <= NOW + number * 30_000, f"reading {wrong_at} was accepted"
 
 
 def test_the_first_reading_may_be_the_wrong_one() -> None:
@@ -34,7 +34,7 @@ def test_the_first_reading_may_be_the_wrong_one() -> None:
     assert time.observe(NOW + 60_000, 60.0) == NOW + 60_000
 
 
-def test_a_clock_that_was_set_back_is_believed_at_once() -> None:
+def test_a_clock_that_was_set_back_is_followed_at_once() -> None:
     time = SettledTime()
     time.observe(NOW, 0.0)
     time.observe(NOW + 60_000, 60.0)
@@ -50,6 +50,6 @@ def test_every_reading_of_a_minute_is_beyond_the_settled_time(steps: list[tuple[
         readings.append((monotonic, reading))
         settled = time.observe(reading, monotonic)
         if settled is not None:
-            latest = [one for at, one in readings if at > monotonic - WINDOW_S]
-            assert all(one >= settled for one in latest), "a look within the last minute had not passed it"
-            assert any(at <= monotonic - WINDOW_S and one >= settled for at, one in readings)
+            latest = [earlier for at, earlier in readings if at > monotonic - WINDOW_S]
+            assert all(earlier >= settled for earlier in latest), "a reading within the last minute was not beyond it"
+            assert any(at <= monotonic - WINDOW_S and earlier >= settled for at, earlier in readings)

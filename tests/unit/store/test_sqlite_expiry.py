@@ -44,7 +44,7 @@ def shard() -> ShardId:
 
 
 def rows_on_disk(store: SqliteStore) -> int:
-    """How many rows there are that expire, seen or not."""
+    """The number of rows that can expire, visible or not."""
     with store._connections.reading() as connection:
         (count,) = connection.execute(
             "SELECT (SELECT count(*) FROM segments) + (SELECT count(*) FROM index_buckets)"
@@ -93,7 +93,7 @@ def test_rows_exist_until_a_write_deletes_them(store: SqliteStore, clock: Manual
 
     for _ in range(5):
         clock.sleep(60)
-        assert seen() == (3, 1, 1, 1), "reading deletes nothing, and leaves nothing out"
+        assert seen() == (3, 1, 1, 1), "reading deletes nothing and returns everything"
     let_expire(store, clock)
     assert seen() == (0, 0, 0, 0)
 
@@ -106,16 +106,16 @@ def test_one_wrong_reading_of_the_clock_deletes_nothing(tmp_path: Path, shard: S
         assert isinstance(store, SqliteStore)
         owner = taken(store, shard)
         store.write_segments(SegmentsOf(shard, 1, 0, "attempt-1"), segments(5), life(clock, LASTING))
-        for look in range(8):
+        for number in range(8):
             clock.sleep(45)
-            clock.offset = 365 * 86_400_000 if look == at else 0
+            clock.offset = 365 * 86_400_000 if number == at else 0
             present = ManualClock.now_ms(clock)
             lasting = Lifetime.from_present(present, LASTING)
-            store.commit(owner, manifest_write(cuts=(cut(look, lasting),), present=present))
+            store.commit(owner, manifest_write(cuts=(cut(number, lasting),), present=present))
         assert rows_on_disk(store) == 5 + 8
 
 
-def test_a_cut_goes_before_its_groups_rows_and_the_oldest_bucket_first(
+def test_a_cut_is_deleted_before_its_groups_rows_and_the_oldest_bucket_first(
     store: SqliteStore, clock: ManualClock, shard: ShardId
 ) -> None:
     """Each moment in between looks like a manifest whose oldest rows have expired, and never like a hole."""
@@ -136,17 +136,17 @@ def test_a_cut_goes_before_its_groups_rows_and_the_oldest_bucket_first(
         assert [row.bucket for row in rows.cuts] == list(range(19, 19 - len(rows.cuts), -1))
         left.append(len(rows.cuts) + len(rows.groups))
     assert left[-1] == 0
-    assert len(set(left)) > 5, "they went in one go, and nothing was seen of it"
+    assert len(set(left)) > 5, "they were deleted at once, so the test saw no intermediate state"
 
 
 def test_every_write_renews_a_jobs_lifetime(store: SqliteStore, clock: ManualClock, shard: ShardId) -> None:
-    one = job(shard, 4, life(clock, LASTING))
-    store.add_job(one)
+    stored = job(shard, 4, life(clock, LASTING))
+    store.add_job(stored)
     for epoch in range(1, 5):
         clock.sleep(0.9 * LASTING / 1_000)
-        after = replace(one, epoch=epoch)
-        assert store.replace_job(one, after), "it is gone, though it was written less than its life ago"
-        one = after
+        after = replace(stored, epoch=epoch)
+        assert store.replace_job(stored, after), "it has expired within its lifetime"
+        stored = after
         let_expire(store, clock)
     clock.sleep(LASTING / 1_000)
     let_expire(store, clock)

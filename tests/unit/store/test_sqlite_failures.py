@@ -50,7 +50,7 @@ def limit_pages(store: SqliteStore, pages: int | None) -> None:
         connection.execute(f"PRAGMA max_page_count = {2**31 if pages is None else now + pages}")
 
 
-def test_a_full_disk_is_a_failure_that_may_pass(store: SqliteStore, shard: ShardId) -> None:
+def test_a_full_disk_is_a_retryable_error(store: SqliteStore, shard: ShardId) -> None:
     ownership = taken(store, shard)
     store.commit(ownership, manifest_write(cuts=(cut(1, LATER),)))
     before = store.manifest(shard)
@@ -68,7 +68,7 @@ def test_a_full_disk_is_a_failure_that_may_pass(store: SqliteStore, shard: Shard
     assert list(store.segments(where)) == segments
 
 
-def test_a_file_that_may_not_be_written_can_still_be_read(store: SqliteStore, shard: ShardId) -> None:
+def test_a_read_only_file_can_still_be_read(store: SqliteStore, shard: ShardId) -> None:
     ownership = taken(store, shard)
     with store._connections.reading() as connection:
         connection.execute("PRAGMA query_only = ON")
@@ -105,7 +105,7 @@ def test_a_damaged_file_is_refused_with_its_name(path: Path, shard: ShardId) -> 
         store.manifest(shard)
 
 
-def test_whoever_waits_too_long_for_another_process_may_try_again(path: Path, shard: ShardId) -> None:
+def test_waiting_too_long_for_another_process_is_a_retryable_error(path: Path, shard: ShardId) -> None:
     with (
         closing(opened(path, busy_timeout=0.05)) as store,
         closing(sqlite3.connect(path, isolation_level=None)) as other,
@@ -114,12 +114,12 @@ def test_whoever_waits_too_long_for_another_process_may_try_again(path: Path, sh
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"):
             store.touch(ownership, 5_000, 1)
-        assert store.state(shard) is not None, "reading needs no turn"
+        assert store.state(shard) is not None, "reading does not wait for the writer"
         other.execute("ROLLBACK")
         store.touch(ownership, 5_000, 1)
 
 
-def test_whoever_waits_too_long_for_another_thread_may_try_again(path: Path, shard: ShardId) -> None:
+def test_waiting_too_long_for_another_thread_is_a_retryable_error(path: Path, shard: ShardId) -> None:
     with closing(opened(path, busy_timeout=0.05)) as store:
         ownership = taken(store, shard)
         writing, enough = threading.Event(), threading.Event()
@@ -152,8 +152,8 @@ def test_a_closed_store_raises_an_error(path: Path, shard: ShardId) -> None:
 
 
 def test_a_job_is_only_replaced_by_one_for_the_same_bucket(store: SqliteStore, shard: ShardId) -> None:
-    one = job(shard, 1, LATER)
-    store.add_job(one)
+    stored = job(shard, 1, LATER)
+    store.add_job(stored)
     with pytest.raises(ValueError, match=r"bucket 1 .*bucket 2"):
-        store.replace_job(one, replace(one, bucket=2))
-    assert list(store.jobs(shard)) == [one]
+        store.replace_job(stored, replace(stored, bucket=2))
+    assert list(store.jobs(shard)) == [stored]

@@ -1,4 +1,4 @@
-"""The file of a SQLite store: what it is opened as, and which files are refused."""
+"""The file of a SQLite store: its settings, and which files are refused."""
 
 import sqlite3
 from contextlib import closing
@@ -33,7 +33,7 @@ def change(path: Path, *statements: str) -> None:
 
 
 def test_what_is_acknowledged_is_on_disk(path: Path) -> None:
-    """A write-ahead log, synced at each commit: on this a power cut's harmlessness depends."""
+    """A write-ahead log, synced at each commit, so that a power cut loses nothing."""
     with closing(opened(path)) as store:
         assert isinstance(store, SqliteStore)
         for _ in range(2):
@@ -49,7 +49,7 @@ def test_a_store_that_is_opened_again_has_all_that_was_written(path: Path) -> No
     with closing(open_sqlite_store(path, clock)) as store:
         store.commit(taken(store, shard), manifest_write(cuts=rows, next_part_id=7))
         before = store.manifest(shard)
-    assert [entry.name for entry in path.parent.iterdir()] == [path.name], "the log was not carried over"
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name], "the log was not checkpointed"
     with closing(open_sqlite_store(path, clock)) as store:
         assert store.manifest(shard) == before
 
@@ -59,7 +59,7 @@ def test_a_connection_that_is_in_use_when_the_store_is_closed_is_closed_after_us
     assert isinstance(store, SqliteStore)
     with store._connections.writing():
         store.close()
-    # The last connection takes the log away when it closes.
+    # The last connection deletes the log when it closes.
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
@@ -70,7 +70,7 @@ def test_a_reader_between_two_rows_does_not_hold_the_log(path: Path) -> None:
         store.write_index_bucket(where, [bytes(2**20)] * 20, Lifetime.from_present(clock.now_ms(), LASTING))
         rows = store.index_bucket(where)
         assert next(rows) == bytes(2**20)
-        # Written after the reader began: a snapshot of the reader's would be of before.
+        # Written after the reader began: a snapshot of the reader would not have it.
         taken(store, where.shard)
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
@@ -83,7 +83,9 @@ def test_an_empty_file_becomes_a_store(path: Path) -> None:
         assert store.state(fresh_shard()) is None
 
 
-def test_a_name_that_means_something_to_sqlite_is_a_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_a_special_meaning_for_sqlite_is_a_file_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     opened(Path(":memory:")).close()
     assert (tmp_path / ":memory:").stat().st_size > 0
@@ -121,7 +123,7 @@ def test_a_file_of_no_known_version_is_refused(path: Path) -> None:
         ("PRAGMA user_version = 3",),
     ],
 )
-def test_a_file_that_another_program_made_is_refused_and_left_as_it_is(path: Path, statements: tuple[str, ...]) -> None:
+def test_a_file_of_another_program_is_refused_and_not_changed(path: Path, statements: tuple[str, ...]) -> None:
     change(path, *statements)
     before = path.read_bytes()
     with pytest.raises(StoreRefused, match="not a Strandline store"):
@@ -130,7 +132,7 @@ def test_a_file_that_another_program_made_is_refused_and_left_as_it_is(path: Pat
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_not_changed(path: Path) -> None:
     path.write_text("a shopping list\n" * 100)
     with pytest.raises(StoreRefused, match="not a SQLite file"):
         opened(path)

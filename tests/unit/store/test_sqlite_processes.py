@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 SHARD = ShardId("dataset", 3)
 
-# Waits for a word, opens the store, which may not be there yet, and takes the shard that nobody has.
+# Waits for a line, opens the store, which may not exist yet, and takes the shard that has no owner.
 TAKER = """
 import json, sys
 from pathlib import Path
@@ -33,7 +33,7 @@ store.close()
 print(json.dumps(None if ownership is None else ownership.owner))
 """
 
-# Commits one bucket after another with all of its groups, and says so after each.
+# Commits one bucket after another with all of its groups, and reports each.
 COMMITTER = """
 import sys
 from pathlib import Path
@@ -69,7 +69,7 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def test_of_processes_that_make_a_store_and_take_a_shard_at_once_one_has_it(tmp_path: Path) -> None:
+def test_one_of_concurrent_processes_that_create_a_store_and_take_a_shard_succeeds(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     takers = [started(TAKER, str(path), f"owner-{number}") for number in range(4)]
     for taker in takers:
@@ -99,10 +99,10 @@ def test_a_killed_process_loses_no_acknowledged_write(tmp_path: Path) -> None:
             rows = store.manifest(SHARD)
         assert rows is not None
         buckets = [row.bucket for row in rows.cuts]
-        # What was under way when it was killed is there as a whole or not at all.
+        # The commit that was in progress when it was killed is stored completely or not at all.
         assert len(buckets) >= committed
         assert buckets == list(range(len(buckets) - 1, -1, -1))
         assert [(row.bucket, row.group) for row in rows.groups] == [
-            (one, group) for one in buckets for group in range(16)
+            (bucket, group) for bucket in buckets for group in range(16)
         ]
         assert rows.state.next_part_id == len(buckets)

@@ -126,7 +126,7 @@ def test_an_unusual_encoding_gives_the_same_row_as_the_usual_one(series: tuple[s
         ([("a", "v" * 301)], Verdict.VALUE_TOO_LONG),
     ],
 )
-def test_a_series_that_can_be_no_part_key_is_dropped_and_counted(labels: list, reason: Verdict) -> None:
+def test_a_series_that_can_not_be_a_part_key_is_dropped_and_counted(labels: list, reason: Verdict) -> None:
     good = Series([("a", "1")], [(1, 1.0)])
     columns = decode(encode_request([good, Series(labels, [(2, 2.0), (3, 3.0)]), good]))
     assert columns.faults == ()
@@ -139,7 +139,7 @@ def test_a_series_that_can_be_no_part_key_is_dropped_and_counted(labels: list, r
     "text", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"ab\xe2\x82", b"\x80", b"\xc3("]
 )
 @pytest.mark.parametrize("filler", [b"", b"x" * 60])
-def test_labels_that_are_no_utf8_are_dropped(text: bytes, filler: bytes) -> None:
+def test_labels_that_are_not_utf8_are_dropped(text: bytes, filler: bytes) -> None:
     request = RawWriteRequest()
     for name, value in ((b"a", filler + text), (b"a" + text, b"1")):
         series = request.timeseries.add()
@@ -187,8 +187,8 @@ def test_bodies_that_do_not_decompress_are_faults_with_a_reason() -> None:
     assert columns.record.tolist() == [0, 5]
 
 
-def test_rows_that_outnumber_every_guess_are_all_there() -> None:
-    # The shortest sample takes two bytes, the first guess allows for far more.
+def test_rows_that_exceed_every_estimate_are_complete() -> None:
+    # The shortest sample takes two bytes, the first estimate assumes far more.
     series = LABEL_A + b"\x12\x00" * 50_000
     message = encode_request([]) + b"\x0a" + varint(len(series)) + series
     many = encode_request([Series([("a", chr(65 + i % 26))], []) for i in range(20_000)])
@@ -207,13 +207,13 @@ def varint(number: int) -> bytes:
     return out + bytes([number])
 
 
-def test_no_records_give_no_rows() -> None:
+def test_an_empty_batch_has_no_rows() -> None:
     columns = decode()
     assert len(columns.record) == 0
     assert columns.first_sample.tolist() == [0]
 
 
-def test_limits_that_lucene_or_the_sorting_could_not_bear_are_refused() -> None:
+def test_limits_above_those_of_lucene_or_the_sorting_are_refused() -> None:
     with pytest.raises(ValueError, match="label_value = 40000 must lie between 1 and 32766"):
         Limits(label_value=40_000)
     with pytest.raises(ValueError, match="labels = 0"):

@@ -1,4 +1,4 @@
-"""Batch after batch, decoded in the same memory."""
+"""Several batches, decoded in the same memory."""
 
 import struct
 
@@ -24,12 +24,14 @@ SAMPLE_COLUMNS = ("time", "value")
 def body(*names: str, time: int = 1, samples: int = 1) -> bytes:
     """A record with a series of each of these names."""
     return compress(
-        encode_request(Series([("name", name)], [(time + one, float(one)) for one in range(samples)]) for name in names)
+        encode_request(
+            Series([("name", name)], [(time + number, float(number)) for number in range(samples)]) for name in names
+        )
     )
 
 
 def copied(columns: Columns) -> dict[str, bytes]:
-    """All that columns hold now."""
+    """A copy of all columns."""
     names = ("data", *SERIES_COLUMNS, "first_sample", *SAMPLE_COLUMNS)
     return {name: getattr(columns, name).tobytes() for name in names}
 
@@ -42,7 +44,7 @@ def test_batches_of_like_size_are_decoded_in_the_same_memory() -> None:
         assert np.shares_memory(getattr(first, name), getattr(second, name)), name
 
 
-def test_what_was_given_holds_until_the_next_call_and_no_longer() -> None:
+def test_decoded_columns_are_valid_until_the_next_call_and_no_longer() -> None:
     decoder = Decoder(LIMITS)
     first = decoder.decode([body("a", time=1), body("b", time=2)])
     before = copied(first)
@@ -68,7 +70,7 @@ def test_decoders_share_no_memory_with_one_another() -> None:
     assert copied(first) == before
 
 
-def test_an_empty_batch_between_others_gives_nothing_and_breaks_nothing() -> None:
+def test_an_empty_batch_between_others_has_no_rows_and_no_effect() -> None:
     decoder = Decoder(LIMITS)
     decoder.decode([body("a")])
     assert len(decoder.decode([]).record) == 0
@@ -106,7 +108,7 @@ def test_memory_grows_with_the_batches_and_stays_as_it_is_for_smaller_ones() -> 
     assert held(decoder) == after_large
 
 
-def test_memory_for_rows_past_the_bound_is_given_back_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_rows_past_the_bound_is_released_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "_MAX_ROWS_KEPT", 64)
     decoder = Decoder(LIMITS)
     decoder.decode([body(*map(str, range(33)))])
@@ -121,7 +123,7 @@ def test_memory_for_rows_past_the_bound_is_given_back_by_the_next_batch(monkeypa
     assert {name: copied(huge)[name] for name in SERIES_COLUMNS} == {name: before[name] for name in SERIES_COLUMNS}
 
 
-def test_memory_for_samples_past_the_bound_is_given_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_samples_past_the_bound_is_released_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "_MAX_ROWS_KEPT", 64)
     decoder = Decoder(LIMITS)
     decoder.decode([body("a", samples=1_000)])
@@ -130,7 +132,7 @@ def test_memory_for_samples_past_the_bound_is_given_back_too(monkeypatch: pytest
     assert held(decoder)[1] == 16
 
 
-def test_memory_for_bytes_past_the_bound_is_given_back_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_bytes_past_the_bound_is_released_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "_MAX_BYTES_KEPT", 2_000)
     decoder = Decoder(LIMITS)
     decoder.decode([body("a" * 1_000)])
@@ -142,10 +144,10 @@ def test_memory_for_bytes_past_the_bound_is_given_back_by_the_next_batch(monkeyp
     assert held(decoder)[2] > 4_000
     assert len(decoder.decode([body("a")]).record) == 1
     assert held(decoder)[2] < 100
-    assert b"b" * 4_000 in huge.data.tobytes(), "who still has it keeps it"
+    assert b"b" * 4_000 in huge.data.tobytes(), "its current holder keeps it"
 
 
-# Sound records and others, with labels in any order, too many of them, or none.
+# Valid and invalid records, with labels in any order, too many of them, or none.
 NAMES = st.sampled_from(["", "a", "b", "__name__", "job"])
 VALUES = st.sampled_from(["", "1", "v" * 200])
 # As bytes: numbers one by one take longer to draw than to decode.
@@ -174,21 +176,21 @@ def test_a_sequence_of_batches_decodes_like_each_batch_alone(batches: list[list[
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 100))
 def test_a_batch_is_divided_by_decompressed_bytes_or_into_single_records(lengths: list[int], most: int) -> None:
-    # Zeros, so that the compressed length is no measure.
+    # Zeros, so that the compressed lengths are not proportional.
     bodies = [compress(bytes(length)) for length in lengths]
     pieces = list(batches_within(bodies, most, Limits(record_bytes=50)))
-    assert [place for first, behind in pieces for place in range(first, behind)] == list(range(len(bodies)))
-    # What is over the limit of a record is never unpacked.
+    assert [position for first, behind in pieces for position in range(first, behind)] == list(range(len(bodies)))
+    # A record over the limit is never decompressed.
     sizes = [sum(length for length in lengths[first:behind] if length <= 50) for first, behind in pieces]
     assert all(size <= most or behind - first == 1 for size, (first, behind) in zip(sizes, pieces, strict=True))
     joined = zip(pieces, sizes, pieces[1:], strict=False)
-    assert all(size + _counted(lengths[after[0]]) > most for _, size, after in joined), "none is smaller than need be"
+    assert all(size + _counted(lengths[after[0]]) > most for _, size, after in joined), "none is smaller than necessary"
 
 
 def _counted(length: int) -> int:
     return length if length <= 50 else 0
 
 
-def test_bodies_that_are_no_blocks_take_no_room_in_a_piece() -> None:
+def test_bodies_that_are_not_snappy_blocks_take_no_room_in_a_piece() -> None:
     assert list(batches_within([b"", b"\xff" * 9, compress(bytes(9))], 10, Limits())) == [(0, 3)]
     assert list(batches_within([], 10, Limits())) == []

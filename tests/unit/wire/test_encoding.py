@@ -22,9 +22,9 @@ def bits(value: float) -> bytes:
 @given(st.lists(SERIES, max_size=4))
 def test_the_official_implementation_reads_back_what_was_encoded(series: list[Series]) -> None:
     decoded = WriteRequest.FromString(encode_request(series))
-    assert [[(label.name, label.value) for label in one.labels] for one in decoded.timeseries] == [
-        list(one.labels) for one in series
+    assert [[(label.name, label.value) for label in timeseries.labels] for timeseries in decoded.timeseries] == [
+        list(labels_and_samples.labels) for labels_and_samples in series
     ]
-    assert [[(sample.timestamp, bits(sample.value)) for sample in one.samples] for one in decoded.timeseries] == [
-        [(time, bits(value)) for time, value in one.samples] for one in series
-    ]
+    assert [
+        [(sample.timestamp, bits(sample.value)) for sample in timeseries.samples] for timeseries in decoded.timeseries
+    ] == [[(time, bits(value)) for time, value in labels_and_samples.samples] for labels_and_samples in series]

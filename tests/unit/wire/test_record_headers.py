@@ -7,7 +7,7 @@ from strandline.wire.record_headers import CHECKED_HEADERS, TIMES_CHECKED, TIMES
 pytestmark = pytest.mark.unit
 
 
-def test_a_record_that_was_produced_as_checked_counts_as_that_beside_other_headers() -> None:
+def test_a_record_that_was_produced_as_checked_counts_as_checked_beside_other_headers() -> None:
     assert are_times_checked(CHECKED_HEADERS)
     assert are_times_checked([("trace", b"1"), *CHECKED_HEADERS])
 

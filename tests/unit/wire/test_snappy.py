@@ -10,12 +10,12 @@ pytestmark = pytest.mark.unit
 
 
 @given(st.binary(max_size=5000))
-def test_what_was_compressed_comes_back(data: bytes) -> None:
+def test_compressed_data_is_decompressed_unchanged(data: bytes) -> None:
     assert decompress(compress(data), limit=5000) == data
     assert unpacked_length(compress(data), limit=5000) == len(data)
 
 
-def test_bodies_of_a_real_prometheus_unpack_to_write_requests() -> None:
+def test_bodies_of_a_real_prometheus_decompress_to_write_requests() -> None:
     bodies = captured_bodies()
     assert len(bodies) == 40
     for body in bodies:
@@ -32,13 +32,13 @@ def test_a_block_over_the_limit_is_refused_by_its_header_alone() -> None:
 
 
 @pytest.mark.parametrize("block", [b"", b"\x80", b"\xff\xff\xff\xff\xff", b"\xff\xff\xff\xff\x1f\x00", b"\x05\x10ab"])
-def test_what_is_no_block_is_refused(block: bytes) -> None:
+def test_an_invalid_block_is_refused(block: bytes) -> None:
     with pytest.raises(BadBlock, match=f"a snappy block of {len(block)} bytes"):
         decompress(block, limit=1 << 33)
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_either_unpacked_or_refused(block: bytes) -> None:
+def test_any_bytes_are_either_decompressed_or_refused(block: bytes) -> None:
     try:
         data = decompress(block, limit=100_000)
     except BadBlock:

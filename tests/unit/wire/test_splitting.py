@@ -45,7 +45,7 @@ LATER_SAMPLE = field(0x12, struct.pack("<Bd", 0x09, 3.5) + b"\x10\x08")
 EXEMPLAR, HISTOGRAM, METADATA, UNKNOWN = field(0x1A, b"ex"), field(0x22, b"hi"), field(0x1A, b"me"), b"\x28\x96\x01"
 A, B = label("a", "1"), label("b", "2")
 
-# Labels in order, labels out of order, and everything that may stand between and around them.
+# Labels in order, labels out of order, and all fields that may be between and around them.
 NAMES = st.one_of(st.sampled_from(["", "a", "b", "__name__", "job", "é", "a" * 127, "z" * 130]), st.text(max_size=5))
 VALUES = st.one_of(st.sampled_from(["", "1", "v" * 127, "v" * 128, "v" * 301, "€"]), st.text(max_size=5))
 PAIRS = st.tuples(NAMES, VALUES)
@@ -94,7 +94,7 @@ def test_real_traffic_splits_into_parts_that_decode_to_the_same_rows() -> None:
     messages = [decompress(body, limit=1 << 25) for body in captured_bodies()]
     splits = compare_splits(messages, 8, Limits())
     assert len(splits) == len(messages)
-    samples = [part.samples for one in splits.values() for part in one.parts]
+    samples = [part.samples for part_split in splits.values() for part in part_split.parts]
     assert sum(samples) == 40_000
 
 
@@ -102,14 +102,15 @@ def test_canonical_series_are_copied_byte_by_byte_in_their_order() -> None:
     fields = [series(label("a", str(i)), B, SAMPLE, *[EXEMPLAR, HISTOGRAM, UNKNOWN][: i % 4]) for i in range(100)]
     keys = [canonical([(b"a", str(i).encode()), (b"b", b"2")]) for i in range(100)]
     wanted = {
-        p: b"".join(one for one, key in zip(fields, keys, strict=True) if partition_of(key, 8) == p) for p in range(8)
+        p: b"".join(copied for copied, key in zip(fields, keys, strict=True) if partition_of(key, 8) == p)
+        for p in range(8)
     }
     assert all(wanted.values())
     parts = split(b"".join(fields)).parts
     assert {part.partition: part.body for part in parts} == wanted
 
 
-def test_a_field_whose_header_is_longer_than_it_need_be_is_copied_as_it_came() -> None:
+def test_a_field_whose_header_is_longer_than_necessary_is_copied_unchanged() -> None:
     odd = b"\x8a\x00\x95\x00" + A + SAMPLE
     assert len(A + SAMPLE) == 0x15
     (part,) = split(odd + METADATA).parts
@@ -203,16 +204,16 @@ def test_series_without_samples_are_dropped_and_counted_apart() -> None:
     result = split(series(A) + histogram_only + series(A, SAMPLE, HISTOGRAM) + no_key_either + series(B, A))
     assert result.without_samples == 3
     assert result.skipped.series == {Verdict.NO_LABELS: 1}
-    # Those of the series that stays are for the shard to count.
+    # The shard counts those of the series that is kept.
     assert (result.skipped.histograms, result.skipped.exemplars) == (2, 2)
     assert [part.body for part in result.parts] == [series(A, SAMPLE, HISTOGRAM)]
 
 
 def test_metadata_is_counted_and_dropped() -> None:
     request = RawWriteRequest(metadata=[b"1", b"2"])
-    one = request.timeseries.add()
-    one.labels.add(name=b"a", value=b"1")
-    one.samples.add(timestamp=1, value=1)
+    timeseries = request.timeseries.add()
+    timeseries.labels.add(name=b"a", value=b"1")
+    timeseries.samples.add(timestamp=1, value=1)
     result = split(request.SerializeToString())
     assert result.skipped.metadata == 2
     (part,) = result.parts
@@ -245,7 +246,7 @@ def test_a_series_that_is_too_large_alone_is_refused_by_name() -> None:
     )
 
 
-def test_a_long_name_of_a_series_that_is_too_large_is_cut_off() -> None:
+def test_a_long_name_of_a_series_that_is_too_large_is_truncated() -> None:
     with pytest.raises(SeriesTooLarge) as refusal:
         split(series(label("a", "v" * 300), label("b", "w" * 300), SAMPLE), max_bytes=100)
     assert 'a="vvv' in refusal.value.message
@@ -296,7 +297,7 @@ def test_a_request_over_the_limit_is_refused_as_decoding_refuses_it() -> None:
 
 
 @pytest.mark.parametrize(("partitions", "max_bytes"), [(0, 100), (-1, 100), (8, 0)])
-def test_a_split_into_nothing_is_refused(partitions: int, max_bytes: int) -> None:
+def test_impossible_numbers_of_partitions_and_bytes_are_refused(partitions: int, max_bytes: int) -> None:
     with pytest.raises(ValueError, match=f"partitions = {partitions} and max_bytes = {max_bytes}"):
         split(b"", partitions, max_bytes=max_bytes)
 
@@ -311,7 +312,7 @@ def test_a_split_into_nothing_is_refused(partitions: int, max_bytes: int) -> Non
     }.items(),
     ids=lambda item: item[0],
 )
-def test_no_series_needs_more_room_than_the_kernel_asks_for(field_of_series: tuple[str, bytes]) -> None:
+def test_no_series_needs_more_room_than_the_kernel_requests(field_of_series: tuple[str, bytes]) -> None:
     message = field_of_series[1] * 1000
     rows_needed, spare_needed = len(message) // MIN_KEPT_BYTES, 2 * len(message) + HEADER
     # Guard bytes after the room that the kernel needs, which it must not overwrite.

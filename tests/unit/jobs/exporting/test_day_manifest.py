@@ -24,18 +24,18 @@ ROWS = (RowId(0, 1, 2, "aa"), RowId(0, 2, 2, "bb"))
 FORMER = DayManifest(OF, 3, True, "2026-1", (FileWritten("a.parquet", 1, 2, "cc"),), ROWS)
 
 
-def test_a_manifest_is_read_as_it_was_written() -> None:
+def test_a_manifest_is_decoded_as_it_was_encoded() -> None:
     assert DayManifest.from_json(FORMER.to_json(), "it") == FORMER
     assert FORMER.path == "day=2024-10-04/_manifest.json"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version":1}', b'{"version":2}'])
-def test_anything_else_is_refused_by_name(content: bytes) -> None:
+def test_any_other_content_is_refused_by_name(content: bytes) -> None:
     with pytest.raises(ManifestUnreadable, match=r"out/_manifest\.json"):
         DayManifest.from_json(content, "out/_manifest.json")
 
 
-def test_a_day_is_exported_if_it_would_be_made_from_other_rows_or_for_a_longer_time() -> None:
+def test_a_day_is_exported_again_from_other_rows_or_for_a_longer_time() -> None:
     other = RowId(0, 2, 2, "b2")
     assert choose_action(None, OF, ROWS, ()) is DayAction.EXPORT
     assert choose_action(FORMER, OF, ROWS[::-1], ()) is DayAction.UNCHANGED

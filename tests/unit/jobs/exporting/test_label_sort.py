@@ -32,9 +32,9 @@ def test_slices_come_out_in_the_order_of_labels(at_once: int) -> None:
     order = random.permutation(SERIES)
     given = task()
     with LabelSort(given.series, at_once) as sort:
-        for places in np.split(order, [3, 4, 11]):
+        for numbers in np.split(order, [3, 4, 11]):
             # The last series has no samples.
-            kept = places[places != SERIES - 1]
+            kept = numbers[numbers != SERIES - 1]
             counts = kept + 1
             first = np.append(0, np.cumsum(counts))
             hashes = kept.astype(np.uint64)

@@ -51,7 +51,7 @@ def test_columns_are_found_by_the_headers_names() -> None:
     )
 
 
-def test_without_a_header_columns_are_numbers_from_one_on() -> None:
+def test_without_a_header_columns_are_numbers_from_1() -> None:
     found = options("""
         metric = {column = 2}
         value = 4
@@ -73,7 +73,7 @@ def test_values_without_a_metric_have_their_columns_names() -> None:
     assert found.labels == (("host", 1), ("dc", 2))
 
 
-def test_a_column_that_does_not_exist_is_named_with_those_that_do() -> None:
+def test_a_missing_column_is_named_with_the_existing_ones() -> None:
     message = refusal({**SIMPLE, "labels": {"instance": "hots"}})
     assert "labels.instance" in message
     assert "'hots'" in message
@@ -116,7 +116,7 @@ def test_a_mapping_that_can_not_be_used_is_refused_by_name(change: dict[str, obj
     assert part in refusal({**SIMPLE, **change})
 
 
-def test_a_name_that_two_columns_have_is_refused() -> None:
+def test_a_name_of_two_columns_is_refused() -> None:
     assert "which exists 2 times" in refusal(SIMPLE, ("at", "usage", "usage"))
 
 
@@ -124,7 +124,7 @@ def test_a_file_without_columns_is_refused() -> None:
     assert "no columns" in refusal(SIMPLE, ())
 
 
-def test_the_first_row_is_read_with_the_mappings_marks() -> None:
+def test_the_first_row_is_read_with_the_mappings_delimiter_and_quote() -> None:
     assert first_row(b'\xef\xbb\xbf"a,b",c\r\n1,2\r\n', {}) == ("a,b", "c")
     assert first_row(b"\n'a;b';c", {"delimiter": ";", "quote": "'"}) == ("a;b", "c")
     assert first_row(b'"a",b\n', {"quote": ""}) == ('"a"', "b")

@@ -31,7 +31,7 @@ def host(name: bytes, metric: bytes = b"cpu") -> tuple[tuple[bytes, bytes], ...]
 
 
 def reasons(block: SampleBlock) -> list[str]:
-    return [one.reason for one in block.bad.examples]
+    return [example.reason for example in block.bad.examples]
 
 
 def test_a_row_becomes_a_sample_of_the_series_that_its_labels_name() -> None:
@@ -47,7 +47,7 @@ def test_a_row_becomes_a_sample_of_the_series_that_its_labels_name() -> None:
 @pytest.mark.parametrize(
     "text", ["1000,a,1\r\n2000,a,2\r\n", "1000,a,1\n2000,a,2", "1000,a,1\r\n2000,a,2\r", "\n1000,a,1\n\r\n\n2000,a,2\n"]
 )
-def test_line_ends_and_empty_lines_make_no_difference(text: str) -> None:
+def test_line_ends_and_empty_lines_have_no_effect(text: str) -> None:
     block = parse(text)
     assert flat(block) == [(host(b"a"), 1000, bits(1)), (host(b"a"), 2000, bits(2))]
     assert block.records == 2
@@ -76,7 +76,7 @@ def test_without_a_quote_character_quotes_are_ordinary_text() -> None:
     assert flat(parse('1000\t"a,b\t1\n', options)) == [(host(b'"a,b'), 1000, bits(1))]
 
 
-def test_columns_that_are_no_neighbours_identify_a_series_together() -> None:
+def test_columns_that_are_not_adjacent_identify_a_series_together() -> None:
     options = CsvOptions(5, (CsvValue(2, 3),), 1, UnixTime("ms"), (("a", 0), ("b", 4)))
     block = parse("x,1,1,m,y\nx,2,2,m,z\ny,3,3,m,x\nx,4,4,m,y\nxm,5,5,,y\n", options)
     assert block.row.tolist() == [0, 1, 2, 0]
@@ -93,12 +93,12 @@ def test_a_newline_in_quotes_belongs_to_the_field_only_in_multiline_files() -> N
     text = '1000,"a\nb",1\n2000,c,oops\n'
     block = parse(text, MULTILINE)
     assert flat(block) == [(host(b"a\nb"), 1000, bits(1))]
-    assert [(one.offset, one.line) for one in block.bad.examples] == [(100 + 13, 3)]
+    assert [(example.offset, example.line) for example in block.bad.examples] == [(100 + 13, 3)]
     block = parse(text)
     assert reasons(block) == ["a quoted field is not closed", "too few columns", "the value is not a number"]
 
 
-def test_in_multiline_files_a_stray_quote_spoils_its_row_and_rows_end_where_quotes_are_even() -> None:
+def test_in_multiline_files_a_stray_quote_invalidates_its_row_and_rows_end_where_quotes_are_even() -> None:
     block = parse('1000,a"b\n"c,1\n2000,d,2\n3000,"e"f,3\n4000,g,4\n5000,"h,5\n', MULTILINE)
     assert [time for _, time, _ in flat(block)] == [2000, 4000]
     assert reasons(block) == [
@@ -126,7 +126,7 @@ def test_in_multiline_files_a_stray_quote_spoils_its_row_and_rows_end_where_quot
         (b"1000,\xed\xa0\x80,1", "a label is not valid UTF-8"),
     ],
 )
-def test_a_bad_row_is_shown_with_its_place_and_reason_and_spoils_no_other(row: str | bytes, reason: str) -> None:
+def test_a_bad_row_is_shown_with_position_and_reason_and_affects_no_other(row: str | bytes, reason: str) -> None:
     data = row if isinstance(row, bytes) else row.encode()
     block = parse(b"1,a,1\n" + data + b"\r\n2,a,2\n", label_value=8)
     assert values_of(block) == [1, 2]
@@ -136,10 +136,10 @@ def test_a_bad_row_is_shown_with_its_place_and_reason_and_spoils_no_other(row: s
     assert bad.excerpt == data.decode("utf-8", "replace")
 
 
-def test_only_the_first_bad_rows_are_shown_but_all_are_counted() -> None:
+def test_only_the_first_bad_rows_are_shown_and_all_are_counted() -> None:
     block = parse("x\n" * 1000)
     assert block.bad.counts == {"too few columns": 1000}
-    assert [one.line for one in block.bad.examples] == list(range(1, 21))
+    assert [example.line for example in block.bad.examples] == list(range(1, 21))
 
 
 def test_a_long_excerpt_is_cut() -> None:
@@ -194,8 +194,8 @@ def test_numbers_with_more_digits_than_the_kernel_takes_are_exact_too() -> None:
 
 
 def test_many_series_make_all_columns_grow() -> None:
-    chance = random.Random(4)  # noqa: S311
-    hosts = [f"host-{chance.randrange(30_000)}" * 3 for _ in range(40_000)]
+    rng = random.Random(4)  # noqa: S311
+    hosts = [f"host-{rng.randrange(30_000)}" * 3 for _ in range(40_000)]
     block = parse("".join(f"{time},{name},{time}\n" for time, name in enumerate(hosts)))
     assert [(dict(labels)[b"host"], time) for labels, time, _ in flat(block)] == [
         (name.encode(), time) for time, name in enumerate(hosts)

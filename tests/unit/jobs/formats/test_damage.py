@@ -1,4 +1,4 @@
-"""Damaged inputs: every parser agrees with a simple model, and reads no byte outside of the input."""
+"""Damaged inputs: every parser agrees with a simple model, and reads no bytes outside of the input."""
 
 import json
 import random
@@ -52,41 +52,40 @@ NUMBERS = ["1", "-2.5", "1e3", "0.1", "NaN", "+Inf", "-Inf", "1" * 30, "4.9e-324
 TIMES = ["1700000000", "1700000000.123", "0", "-5", "1.5e9", "1e30", "now", "1700000000.0009"]
 
 
-def csv_line(chance: random.Random) -> str:
-    fields = [chance.choice(TIMES[:5]), *(chance.choice(WORDS).replace("\n", " ") for _ in range(3))]
-    fields += [chance.choice([*NUMBERS[:10], ""]) for _ in range(2)]
+def csv_line(rng: random.Random) -> str:
+    fields = [rng.choice(TIMES[:5]), *(rng.choice(WORDS).replace("\n", " ") for _ in range(3))]
+    fields += [rng.choice([*NUMBERS[:10], ""]) for _ in range(2)]
     return ",".join(
-        '"' + text.replace('"', '""') + '"' if chance.random() < 0.2 or set(text) & set(',"') else text
-        for text in fields
+        '"' + text.replace('"', '""') + '"' if rng.random() < 0.2 or set(text) & set(',"') else text for text in fields
     )
 
 
-def openmetrics_line(chance: random.Random) -> str:
+def openmetrics_line(rng: random.Random) -> str:
     def quoted() -> str:
-        text = chance.choice(WORDS)
+        text = rng.choice(WORDS)
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
-    labels = [f"{chance.choice(['a', 'b', 'c', quoted()])}={quoted()}" for _ in range(chance.randrange(4))]
-    name = chance.choice(["m", "n:o", "", "", "1x"])
+    labels = [f"{rng.choice(['a', 'b', 'c', quoted()])}={quoted()}" for _ in range(rng.randrange(4))]
+    name = rng.choice(["m", "n:o", "", "", "1x"])
     if not name:
         labels.insert(0, quoted())
-    series = name + "{" + chance.choice([",", ", "]).join(labels) + "}"
-    rest = chance.choice(["", "", "", ' # {a="b"} 1', " # {} 0.5 1.5", " x"])
-    line = f"{series} {chance.choice(NUMBERS[:10])} {chance.choice(TIMES[:5])}{rest}"
-    return chance.choice([line] * 9 + ["# TYPE m gauge", "# EOF " if chance.random() < 0.9 else "# EOF"])
+    series = name + "{" + rng.choice([",", ", "]).join(labels) + "}"
+    rest = rng.choice(["", "", "", ' # {a="b"} 1', " # {} 0.5 1.5", " x"])
+    line = f"{series} {rng.choice(NUMBERS[:10])} {rng.choice(TIMES[:5])}{rest}"
+    return rng.choice([line] * 9 + ["# TYPE m gauge", "# EOF " if rng.random() < 0.9 else "# EOF"])
 
 
-def json_line(chance: random.Random) -> str:
-    count = chance.randrange(1, 5)
-    values = [chance.choice([1, -2.5, None, "NaN", "-Infinity", 10**25, 5e-324, 0.1]) for _ in range(count)]
+def json_line(rng: random.Random) -> str:
+    count = rng.randrange(1, 5)
+    values = [rng.choice([1, -2.5, None, "NaN", "-Infinity", 10**25, 5e-324, 0.1]) for _ in range(count)]
     parts = {
-        "metric": {chance.choice(["__name__", "a", "é", "n" * 13]): chance.choice(WORDS) for _ in range(4)},
+        "metric": {rng.choice(["__name__", "a", "é", "n" * 13]): rng.choice(WORDS) for _ in range(4)},
         "values": values,
-        "timestamps": [chance.randrange(10**13) for _ in range(count)],
+        "timestamps": [rng.randrange(10**13) for _ in range(count)],
         "more": [{"x": [1, True, None, "\ud800"]}, 0.5],
     }
-    keys = chance.sample(list(parts), 4 if chance.random() < 0.9 else 3)
-    return json.dumps({key: parts[key] for key in keys}, ensure_ascii=chance.random() < 0.5 and "more" in keys) or ""
+    keys = rng.sample(list(parts), 4 if rng.random() < 0.9 else 3)
+    return json.dumps({key: parts[key] for key in keys}, ensure_ascii=rng.random() < 0.5 and "more" in keys) or ""
 
 
 def parse_rows(data: Bytes, offset: int) -> SampleBlock:
@@ -118,29 +117,29 @@ FORMATS = {
 }
 
 
-def made_up(form: Format, chance: random.Random) -> bytes:
-    ends = chance.choice([["\n"], ["\r\n"], ["\n", "\r\n", "\n\n"]])
-    text = "".join(form.line(chance) + chance.choice(ends) for _ in range(chance.randrange(1, 12)))
+def generated(form: Format, rng: random.Random) -> bytes:
+    ends = rng.choice([["\n"], ["\r\n"], ["\n", "\r\n", "\n\n"]])
+    text = "".join(form.line(rng) + rng.choice(ends) for _ in range(rng.randrange(1, 12)))
     data = text.encode("utf-8", "surrogatepass")
-    if chance.random() < 0.8:
-        data = damaged(data, chance, form.marks)
+    if rng.random() < 0.8:
+        data = damaged(data, rng, form.marks)
     return data
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_sound_and_damaged_inputs_give_what_a_plain_model_gives(name: str) -> None:
+def test_valid_and_damaged_inputs_have_the_same_result_as_in_a_simple_model(name: str) -> None:
     form = FORMATS[name]
     good = bad = 0
     for seed in range(SEEDS):
-        chance = random.Random(seed)  # noqa: S311
-        data = made_up(form, chance)
+        rng = random.Random(seed)  # noqa: S311
+        data = generated(form, rng)
         expected = form.model(data, OFFSET)
         for before in (False, True):
             block = form.parse(guarded(data, before=before), OFFSET)
             assert flat(block) == expected.samples, (seed, data)
             assert (block.records, block.nulls) == (expected.records, expected.nulls), (seed, data)
             assert block.bad.total == len(expected.bad), (seed, data)
-            assert [one.offset for one in block.bad.examples] == expected.bad[:20], (seed, data)
+            assert [example.offset for example in block.bad.examples] == expected.bad[:20], (seed, data)
         good += len(expected.samples)
         bad += len(expected.bad)
     # Both good and bad records are common.
@@ -152,18 +151,18 @@ def test_sound_and_damaged_inputs_give_what_a_plain_model_gives(name: str) -> No
 def test_an_input_gives_the_same_as_its_pieces(name: str) -> None:
     form = FORMATS[name]
     for seed in range(SEEDS, SEEDS + 200):
-        chance = random.Random(seed)  # noqa: S311
-        # After the end mark every line is bad, but a piece does not know the mark of another one.
-        data = made_up(form, chance).replace(b"# EOF", b"# eof")
-        check_pieces(form.parse, data, OFFSET, chance)
+        rng = random.Random(seed)  # noqa: S311
+        # After the end marker every line is bad, but a piece does not include the marker of another one.
+        data = generated(form, rng).replace(b"# EOF", b"# eof")
+        check_pieces(form.parse, data, OFFSET, rng)
 
 
-def test_any_bytes_at_all_are_records_or_bad_records() -> None:
+def test_any_bytes_are_records_or_bad_records() -> None:
     for seed in range(300):
-        chance = random.Random(seed)  # noqa: S311
-        data = chance.randbytes(chance.randrange(300))
+        rng = random.Random(seed)  # noqa: S311
+        data = rng.randbytes(rng.randrange(300))
         if seed % 2:
-            data = bytes(chance.choice(b'{}[]",:=\\\n\r #1e.-metricvalus') for _ in range(chance.randrange(300)))
+            data = bytes(rng.choice(b'{}[]",:=\\\n\r #1e.-metricvalus') for _ in range(rng.randrange(300)))
         for form in FORMATS.values():
             block = form.parse(guarded(data), OFFSET)
             flat(block)
@@ -172,8 +171,8 @@ def test_any_bytes_at_all_are_records_or_bad_records() -> None:
 
 def test_rows_of_multiline_files_end_where_the_number_of_quotes_is_even() -> None:
     for seed in range(SEEDS):
-        chance = random.Random(seed)  # noqa: S311
-        data = made_up(FORMATS["csv"], chance)
+        rng = random.Random(seed)  # noqa: S311
+        data = generated(FORMATS["csv"], rng)
         block = parse_csv(guarded(data), OFFSET, MULTILINE, LIMITS)
         flat(block)
         rows, start, quotes = [], 0, 0

@@ -42,19 +42,19 @@ class Damaged:
         path = self.block / name
         sound = path.read_bytes()
         try:
-            for place in range(len(sound)):
-                changed = sound[place] ^ (0x01, 0x80, 0xFF)[place % 3]
-                path.write_bytes(sound[:place] + bytes([changed]) + sound[place + 1 :])
-                yield "changed", place
-                if place % 3 == 0:
-                    path.write_bytes(sound[:place])
-                    yield "truncated", place
+            for position in range(len(sound)):
+                changed = sound[position] ^ (0x01, 0x80, 0xFF)[position % 3]
+                path.write_bytes(sound[:position] + bytes([changed]) + sound[position + 1 :])
+                yield "changed", position
+                if position % 3 == 0:
+                    path.write_bytes(sound[:position])
+                    yield "truncated", position
         finally:
             path.write_bytes(sound)
 
     def read(self) -> list[SampleBlock]:
         (block,) = find_blocks(FS, str(self.folder))
-        return [one for part in plan_ranges(FS, block, 16) for one in read_range(FS, block, part, 7)]
+        return [samples for part in plan_ranges(FS, block, 16) for samples in read_range(FS, block, part, 7)]
 
 
 @pytest.fixture(params=[1, 2])
@@ -87,18 +87,18 @@ def test_a_damaged_index_is_an_error_or_costs_single_series(damaged: Damaged) ->
     """Damage to lists of postings other than the list of all series has no effect, because they are not read."""
     seen = set()
     all_series = range(damaged.places.all_postings, damaged.places.all_postings + 4 + 4 * (1 + len(SERIES)) + 4)
-    for kind, place in damaged.versions("index"):
+    for kind, offset in damaged.versions("index"):
         blocks = outcome(damaged, "index")
         bad = sum(block.bad.total for block in blocks) if blocks is not None else 0
-        if kind == "truncated" or place < 5 or place >= damaged.places.postings_table or place in all_series:
-            assert blocks is None, (kind, place)
-        elif damaged.places.symbols <= place < damaged.places.series:
-            assert blocks is None or is_complete(blocks), (kind, place)  # Padding has no effect.
+        if kind == "truncated" or offset < 5 or offset >= damaged.places.postings_table or offset in all_series:
+            assert blocks is None, (kind, offset)
+        elif damaged.places.symbols <= offset < damaged.places.series:
+            assert blocks is None or is_complete(blocks), (kind, offset)  # Padding has no effect.
         elif blocks is not None and not is_complete(blocks):
             # One entry of the section of series: the others are read.
             assert bad == 1
             assert len(samples_of(blocks)) == len(SERIES) - 1
-            assert damaged.places.series <= place < damaged.places.all_postings
+            assert damaged.places.series <= offset < damaged.places.all_postings
             seen.update(reason for block in blocks for reason in block.bad.counts)
     assert seen == {"series entry has a wrong checksum", "series entry is cut off"}
 
@@ -107,21 +107,21 @@ def test_a_damaged_index_is_an_error_or_costs_single_series(damaged: Damaged) ->
 def test_a_damaged_chunk_file_is_an_error_or_costs_single_chunks(tmp_path: Path, name: str) -> None:
     damaged = Damaged(tmp_path, 2)
     seen = set()
-    for kind, place in damaged.versions(name):
+    for kind, offset in damaged.versions(name):
         blocks = outcome(damaged, name)
-        if place < 5 or (kind == "truncated" and place < 8):
-            assert blocks is None, (kind, place)
+        if offset < 5 or (kind == "truncated" and offset < 8):
+            assert blocks is None, (kind, offset)
             continue
         assert blocks is not None
-        if kind == "changed" and place < 8:
+        if kind == "changed" and offset < 8:
             assert is_complete(blocks)
             continue
         counts = [block.bad.counts for block in blocks if block.bad.total]
-        assert counts, (kind, place)
+        assert counts, (kind, offset)
         assert sum(block.records for block in blocks) == 6
         if kind == "changed":
-            assert [sum(one.values()) for one in counts] == [1]
-        seen.update(reason for one in counts for reason in one)
+            assert [sum(reasons.values()) for reasons in counts] == [1]
+        seen.update(reason for reasons in counts for reason in reasons)
         for example in (example for block in blocks for example in block.bad.examples):
             assert f"{ULID}/{name} " in example.excerpt
     assert seen >= {"chunk has a wrong checksum", "chunk is cut off", "chunk lies outside of its file"}

@@ -45,37 +45,37 @@ def read_floats(texts: list[bytes]) -> tuple[list[float], list[bool], list[bool]
     return values.tolist(), (behind == starts[1:]).tolist(), (certainty == HARD).tolist()
 
 
-def halfway(chance: random.Random) -> str:
+def halfway(rng: random.Random) -> str:
     """The decimal digits of a number exactly between two doubles, or one digit off."""
     with localcontext() as context:
         context.prec = 800
-        mantissa, exponent = chance.getrandbits(53) | (1 << 52), chance.choice([-1074, -60, -20, -5, 0, 3, 10, 60])
+        mantissa, exponent = rng.getrandbits(53) | (1 << 52), rng.choice([-1074, -60, -20, -5, 0, 3, 10, 60])
         exact = Decimal(2 * mantissa + 1) * Decimal(2) ** (exponent - 1)
         text = f"{exact:f}" if abs(exponent) < 100 else f"{exact:e}"
-    if chance.random() < 0.3 and "e" not in text:
-        text += ("" if "." in text else ".") + "0" * chance.randrange(5) + "1"
+    if rng.random() < 0.3 and "e" not in text:
+        text += ("" if "." in text else ".") + "0" * rng.randrange(5) + "1"
     return text
 
 
-def any_number(chance: random.Random) -> str:
-    match chance.randrange(8):
+def any_number(rng: random.Random) -> str:
+    match rng.randrange(8):
         case 0:
-            return repr(struct.unpack("<d", chance.randbytes(8))[0]).replace("nan", "1").replace("inf", "2")
+            return repr(struct.unpack("<d", rng.randbytes(8))[0]).replace("nan", "1").replace("inf", "2")
         case 1:
-            return repr(chance.random() * 10 ** chance.randrange(-12, 22))
+            return repr(rng.random() * 10 ** rng.randrange(-12, 22))
         case 2:
-            return f"{chance.randrange(10 ** chance.randrange(1, 26))}e{chance.randrange(-345, 312)}"
+            return f"{rng.randrange(10 ** rng.randrange(1, 26))}e{rng.randrange(-345, 312)}"
         case 3:
-            return f"-{chance.randrange(10**9)}.{chance.randrange(10 ** chance.randrange(1, 40))}"
+            return f"-{rng.randrange(10**9)}.{rng.randrange(10 ** rng.randrange(1, 40))}"
         case 4:
-            return halfway(chance)
+            return halfway(rng)
         case 5:
-            zeros = "0" * chance.randrange(30)
-            return f"{zeros}.{'0' * chance.randrange(30)}{chance.randrange(10 ** chance.randrange(1, 25))}"
+            zeros = "0" * rng.randrange(30)
+            return f"{zeros}.{'0' * rng.randrange(30)}{rng.randrange(10 ** rng.randrange(1, 25))}"
         case 6:
-            return f"+{chance.randrange(10 ** chance.randrange(1, 21))}.{'0' * chance.randrange(4)}"
+            return f"+{rng.randrange(10 ** rng.randrange(1, 21))}.{'0' * rng.randrange(4)}"
         case _:
-            return f"{chance.uniform(0, 1000):.{chance.randrange(8)}f}"
+            return f"{rng.uniform(0, 1000):.{rng.randrange(8)}f}"
 
 
 HARD_CASES = [
@@ -106,8 +106,8 @@ HARD_CASES = [
 
 
 def test_200000_decimal_texts_give_the_same_bits_as_python() -> None:
-    chance = random.Random(20)  # noqa: S311
-    texts = [*HARD_CASES, *(any_number(chance) for _ in range(200_000))]
+    rng = random.Random(20)  # noqa: S311
+    texts = [*HARD_CASES, *(any_number(rng) for _ in range(200_000))]
     values, whole, hard = read_floats([text.encode() for text in texts])
     assert all(whole)
     wrong = [
@@ -119,8 +119,8 @@ def test_200000_decimal_texts_give_the_same_bits_as_python() -> None:
 
 
 def test_shortest_forms_of_ordinary_doubles_never_leave_the_kernel() -> None:
-    chance = random.Random(21)  # noqa: S311
-    texts = [repr(chance.uniform(-1, 1) * 10.0 ** chance.randrange(-30, 30)).encode() for _ in range(20_000)]
+    rng = random.Random(21)  # noqa: S311
+    texts = [repr(rng.uniform(-1, 1) * 10.0 ** rng.randrange(-30, 30)).encode() for _ in range(20_000)]
     _, whole, hard = read_floats(texts)
     assert all(whole)
     assert not any(hard)
@@ -141,7 +141,7 @@ def test_infinity_is_read_in_any_case(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "+", "-", ".", "e5", "1e", "1e+", "--1", "1_0", "0x10", "infin", "nano", "1.2.3", " 1"]
 )
-def test_what_is_not_a_number_is_not_taken_as_a_whole(text: str) -> None:
+def test_a_text_that_is_not_a_number_is_not_parsed_completely(text: str) -> None:
     assert read_floats([text.encode()])[1] == [False]
 
 

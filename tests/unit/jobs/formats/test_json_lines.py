@@ -41,7 +41,7 @@ def test_a_line_holds_the_samples_of_one_series() -> None:
     assert (block.records, block.nulls, block.bad.total) == (1, 0, 0)
 
 
-def test_keys_may_stand_in_any_order_between_others_and_white_space() -> None:
+def test_keys_may_be_in_any_order_between_others_and_white_space() -> None:
     block = parse(
         '  { "timestamps" : [ 1 , 2 ] , "x" : {"a":[1,{"b":null}],"c":"\\"}"}, "v\\u0061lues":[3,4],"y":[],"z":{},'
         ' "t":true,"f":false, "metric" : { "__name__" : "up" } } \r\n\n  \n' + GOOD
@@ -74,7 +74,7 @@ def test_infinities_and_nan_are_read_as_victoriametrics_spells_them() -> None:
 @pytest.mark.parametrize(
     "text", ["0", "-0", "-1.5e-3", "1E5", "123456789012345678901234567890", "0.1e+2", "9007199254740993"]
 )
-def test_numbers_are_read_as_json_has_them(text: str) -> None:
+def test_numbers_are_read_as_in_json(text: str) -> None:
     [value] = values_of(with_values(text))
     assert bits(value) == bits(float(text))
 
@@ -147,7 +147,7 @@ def test_spellings_of_one_series_are_one_series() -> None:
         ('{"metric":{"a":"1","b":"2","c":"3"},"values":[1],"timestamps":[1]}', "too many labels"),
     ],
 )
-def test_a_bad_line_is_shown_with_its_place_and_reason_and_spoils_no_other(line: str | bytes, reason: str) -> None:
+def test_a_bad_line_is_shown_with_position_and_reason_and_affects_no_other(line: str | bytes, reason: str) -> None:
     data = line if isinstance(line, bytes) else line.encode()
     before = GOOD.encode() + b"\n"
     block = parse(before + data + b"\n" + GOOD.encode(), labels=2, label_value=9, label_name=8)

@@ -26,7 +26,7 @@ CONTENTS = st.one_of(st.binary(max_size=60), st.lists(NUMBERS.map(uvarint), max_
 
 def read(folder: str) -> list[SampleBlock]:
     (block,) = find_blocks(FS, folder)
-    return [one for part in plan_ranges(FS, block, 1) for one in read_range(FS, block, part, 3)]
+    return [samples for part in plan_ranges(FS, block, 1) for samples in read_range(FS, block, part, 3)]
 
 
 @given(CONTENTS, st.integers(0, 65_535))

@@ -33,21 +33,21 @@ def test_a_line_is_a_sample_with_its_time_in_seconds() -> None:
     assert (block.records, block.bad.total) == (2, 0)
 
 
-def test_comments_and_empty_lines_are_no_records() -> None:
+def test_comments_and_empty_lines_are_not_records() -> None:
     block = parse(
         "# HELP up Whether it is up.\n# TYPE up gauge\n# UNIT x_seconds seconds\n\n# other\nup 1 2\r\n  \n# EOF\n"
     )
     assert (block.records, len(flat(block)), block.bad.total) == (1, 1, 0)
 
 
-def test_what_follows_the_end_mark_is_bad() -> None:
+def test_lines_after_the_end_marker_are_bad() -> None:
     block = parse("up 1 2\n# EOF\nup 1 3\n# TYPE up gauge\n\n")
     assert values_of(block) == [1]
     assert dict(block.bad.counts) == {"text after # EOF": 2}
-    assert [(one.offset, one.line) for one in block.bad.examples] == [(63, 3), (70, 4)]
+    assert [(example.offset, example.line) for example in block.bad.examples] == [(63, 3), (70, 4)]
 
 
-def test_the_end_mark_is_one_only_if_it_is_the_whole_line() -> None:
+def test_the_end_marker_must_be_the_whole_line() -> None:
     assert parse("# EOF \n# EOFs\n #\nup 1 2\n").bad.total == 1
 
 
@@ -76,7 +76,7 @@ def test_times_are_exact_to_the_millisecond_and_the_rest_is_cut_off(text: str, m
     assert parse(f"m 1 {text}\n").times.tolist() == [millis]
 
 
-def test_label_values_have_three_escapes_and_other_backslashes_stand_for_themselves() -> None:
+def test_label_values_have_three_escapes_and_other_backslashes_are_literal() -> None:
     labels = dict(series(r'm{a="x\"y",b="x\\y",c="x\ny",d="x\ty\{}",e="}, {"}'))
     assert labels == {
         b"__name__": b"m",
@@ -155,7 +155,7 @@ def test_an_exemplar_is_checked_and_left_out(rest: str) -> None:
         (b'm{a="\xc3"} 1 2', "a label is not valid UTF-8"),
     ],
 )
-def test_a_bad_line_is_shown_with_its_place_and_reason_and_spoils_no_other(line: str | bytes, reason: str) -> None:
+def test_a_bad_line_is_shown_with_position_and_reason_and_affects_no_other(line: str | bytes, reason: str) -> None:
     data = line if isinstance(line, bytes) else line.encode()
     block = parse(b"m 1 2\n" + data + b"\nm 2 2", labels=3, label_value=9, label_name=8)
     assert values_of(block) == [1, 2]
@@ -164,7 +164,7 @@ def test_a_bad_line_is_shown_with_its_place_and_reason_and_spoils_no_other(line:
     assert (bad.offset, bad.line, bad.excerpt) == (56, 2, data.decode("utf-8", "replace"))
 
 
-def test_a_label_that_is_empty_counts_for_no_limit() -> None:
+def test_an_empty_label_does_not_count_towards_limits() -> None:
     empty = ",".join(f'"{"n" * 2000}\\n{i}"=""' for i in range(200))
     assert series(f'm{{{empty},a="b"}}', labels=2) == ((b"__name__", b"m"), (b"a", b"b"))
 
@@ -179,9 +179,9 @@ def _quoted(text: str) -> str:
 
 
 @given(TEXT, st.dictionaries(TEXT.filter(lambda name: name != "__name__"), TEXT, max_size=8), st.randoms())
-def test_any_names_and_values_in_quotes_are_read_back(metric: str, labels: dict[str, str], chance: object) -> None:
+def test_any_names_and_values_in_quotes_are_read_back(metric: str, labels: dict[str, str], rng: object) -> None:
     parts = [f"{_quoted(name)}={_quoted(value)}" for name, value in labels.items()]
-    chance.shuffle(parts)  # type: ignore[attr-defined]
+    rng.shuffle(parts)  # type: ignore[attr-defined]
     pairs = [("__name__", metric), *labels.items()]
     expected = sorted((name.encode(), value.encode()) for name, value in pairs)
     # A carriage return before the newline would be part of the line's end, so something follows the labels.

@@ -1,6 +1,5 @@
 """Parquet files by pyarrow and pandas, read back."""
 
-import io
 import struct
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from pyarrow.fs import SubTreeFileSystem
 
 from strandline.jobs.formats.byte_ranges import UnreadableSource
 from strandline.jobs.formats.parquet import (
@@ -25,33 +23,16 @@ from strandline.jobs.formats.parquet import (
     read_row_groups,
     row_groups,
 )
-from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
+from support.parquet_files import FS, MAP, VALUE, read, write
 from support.prometheus_blocks import STALE
 from support.sample_blocks import Labels, TimedBits, digest_of, samples_of
 
 pytestmark = pytest.mark.unit
 
-FS = LocalFileSystem()
-MAP = pa.map_(pa.string(), pa.string())
-VALUE = ParquetMapping.from_table({"value": "value", "time": "time", "metric": "up"})
-
 
 def bits(value: float) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", value))[0])
-
-
-def write(folder: Path, table: pa.Table, **options: Any) -> str:
-    path = folder / "samples.parquet"
-    pq.write_table(table, path, **options)
-    return str(path)
-
-
-def read(
-    path: str, mapping: ParquetMapping, *, most: int = 1 << 20, limits: Limits | None = None, labels: int | None = None
-) -> list[SampleBlock]:
-    groups = [group.number for group in row_groups(FS, path)]
-    return list(read_row_groups(FS, path, groups, mapping, most, limits=limits, max_label_bytes=labels))
 
 
 def canonical(labels: dict[str, str | None]) -> Labels:
@@ -199,7 +180,7 @@ def test_times_that_are_numbers(
     assert block.bad.counts == ({"time out of range": outside} if outside else {})
 
 
-def test_rows_that_are_bad_are_counted_by_reason_and_shown_by_place(tmp_path: Path) -> None:
+def test_bad_rows_are_counted_by_reason_and_shown_by_position(tmp_path: Path) -> None:
     raw = pa.array([b"a", b"\xff", b"b", b"c", b"v" * 31, b"d", b"e"]).view(pa.string())
     labels = [
         [],
@@ -218,7 +199,7 @@ def test_rows_that_are_bad_are_counted_by_reason_and_shown_by_place(tmp_path: Pa
     blocks = read(path, mapping, limits=Limits(labels=4, label_name=20, label_value=30))
     assert list(samples_of(blocks)) == [(("host", "a"),)]
     examples = [example for block in blocks for example in block.bad.examples]
-    assert [one.reason for one in examples] == [
+    assert [example.reason for example in examples] == [
         "label is not UTF-8",
         "label name twice",
         "label without a name",
@@ -227,7 +208,7 @@ def test_rows_that_are_bad_are_counted_by_reason_and_shown_by_place(tmp_path: Pa
         "label name too long",
     ]
     assert sum(block.bad.total for block in blocks) == 6
-    assert [(one.offset, one.excerpt) for one in examples] == [
+    assert [(example.offset, example.excerpt) for example in examples] == [
         (row, f"row {row % 2} of row group {row // 2}") for row in range(1, 7)
     ]
 
@@ -238,7 +219,7 @@ def test_only_the_first_bad_rows_are_shown(tmp_path: Path) -> None:
     )
     (block,) = read(write(tmp_path, table), VALUE)
     assert block.bad.counts == {"time is null": 100}
-    assert [one.offset for one in block.bad.examples] == list(range(20))
+    assert [example.offset for example in block.bad.examples] == list(range(20))
 
 
 def test_a_large_row_group_gives_the_same_blocks_each_time_and_alone(tmp_path: Path) -> None:
@@ -261,7 +242,7 @@ def test_a_large_row_group_gives_the_same_blocks_each_time_and_alone(tmp_path: P
     assert sum(len(samples) for samples in samples_of(read(path, EXPORT_MAPPING, most=4_000)).values()) == rows
 
 
-def test_columns_whose_dictionary_was_given_up_are_read(tmp_path: Path) -> None:
+def test_columns_that_switch_from_a_dictionary_to_strings_are_read(tmp_path: Path) -> None:
     """Writers switch to plain strings within a row group when a dictionary becomes too long."""
     texts = [f"text-{number * 7919 % 5000}" for number in range(5000)]
     table = pa.table(
@@ -285,7 +266,7 @@ def test_row_groups_have_their_rows_and_bytes(tmp_path: Path) -> None:
     assert row_groups(SubTreeFileSystem(str(tmp_path), FS), "samples.parquet") == found
 
 
-def test_a_file_without_rows_gives_nothing(tmp_path: Path) -> None:
+def test_a_file_without_rows_has_no_blocks(tmp_path: Path) -> None:
     path = write(tmp_path, pa.table({"time": pa.array([], pa.timestamp("ms")), "value": pa.array([], pa.float64())}))
     assert read(path, VALUE) == []
 
@@ -314,7 +295,7 @@ def test_a_file_without_rows_gives_nothing(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_columns_that_do_not_fit_are_refused_with_a_list_of_those_there(
+def test_columns_that_do_not_fit_are_refused_with_a_list_of_the_existing_ones(
     tmp_path: Path, columns: dict[str, Any], table: dict[str, Any], message: str
 ) -> None:
     path = write(tmp_path, pa.table(columns))
@@ -327,85 +308,7 @@ def test_columns_that_do_not_fit_are_refused_with_a_list_of_those_there(
         next(read_row_groups(FS, path, [0], mapping, 10))
 
 
-def test_a_row_group_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_row_group_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, pa.table({"time": pa.array([1], pa.timestamp("ms")), "value": [1.0]}))
     with pytest.raises(UnreadableSource, match="has 1 row groups, but not row group 1"):
         list(read_row_groups(FS, path, [1], VALUE, 10))
-
-
-def test_a_file_of_any_other_length_is_an_error_by_name(tmp_path: Path) -> None:
-    path = Path(write(tmp_path, pa.table({"time": pa.array(range(50), pa.timestamp("ms")), "value": [1.0] * 50})))
-    sound = path.read_bytes()
-    for length in range(0, len(sound), 7):
-        path.write_bytes(sound[:length])
-        with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a valid Parquet file"):
-            read(str(path), VALUE)
-    with pytest.raises(UnreadableSource, match=r"nowhere\.parquet does not exist"):
-        row_groups(FS, str(tmp_path / "nowhere.parquet"))
-
-
-def test_a_damaged_page_is_an_error_by_name(tmp_path: Path) -> None:
-    table = pa.table({"time": pa.array(range(3000), pa.timestamp("ms")), "value": np.arange(3000) / 7})
-    path = Path(write(tmp_path, table, write_page_checksum=True))
-    sound = bytearray(path.read_bytes())
-    sound[2000] ^= 0xFF
-    path.write_bytes(sound)
-    with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a valid Parquet file"):
-        read(str(path), VALUE)
-
-
-def test_a_file_with_any_bit_changed_is_read_or_refused_by_name(tmp_path: Path) -> None:
-    """Metadata has no checksum, so some changes are not detected, but they must not have other consequences."""
-    table = pa.table(
-        {
-            "metric": [f"metric-{number % 3}" for number in range(30)],
-            "labels": pa.array([[("a", str(number % 5))] for number in range(30)], type=MAP),
-            "time": pa.array(range(30), pa.timestamp("ms")),
-            "value": np.arange(30) / 7,
-        }
-    )
-    path = Path(write(tmp_path, table, compression="none", store_schema=False))
-    sound = path.read_bytes()
-    refused = 0
-    for place in range(0, len(sound), 7):
-        path.write_bytes(sound[:place] + bytes([sound[place] ^ (1 << place % 8)]) + sound[place + 1 :])
-        try:
-            read(str(path), EXPORT_MAPPING)
-        except (UnreadableSource, UnusableMapping) as error:
-            refused += 1
-            found = str(error)
-            assert "samples.parquet" in found
-    assert refused > 50
-
-
-class FailingFiles:
-    """A file system that becomes unreachable after some reads."""
-
-    def __init__(self, reads: int) -> None:
-        self.reads = reads
-
-    def open_input_file(self, path: str) -> pa.NativeFile:
-        files = self
-
-        class Failing(io.BytesIO):
-            def read(self, size: int | None = -1) -> bytes:
-                files.reads -= 1
-                if files.reads < 0:
-                    raise ConnectionResetError("the connection was reset")
-                return super().read(size)
-
-        return pa.PythonFile(Failing(Path(path).read_bytes()), mode="r")
-
-
-def test_a_failing_file_system_is_not_reported_as_a_damaged_file(tmp_path: Path) -> None:
-    table = pa.table({"time": pa.array(range(3000), pa.timestamp("ms")), "value": np.arange(3000) / 7})
-    path = write(tmp_path, table, row_group_size=1000)
-    failures = 0
-    for reads in range(40):
-        try:
-            blocks = list(read_row_groups(FailingFiles(reads), path, [0, 1, 2], VALUE, 500))
-        except ConnectionResetError:
-            failures += 1
-        else:
-            assert sum(len(block.times) for block in blocks) == 3000
-    assert 5 < failures < 40

@@ -111,9 +111,9 @@ def test_every_sample_is_read_whatever_the_parts_and_pieces(
         block = only_block(Path(folder))
         blocks = list(read_all(block, part=part, most=most))
     assert samples_of(blocks) == truth_of(series)
-    assert sum(one.records for one in blocks) == sum(len(own) for own in drawn)
-    assert all(len(one.times) <= max(most, 12) for one in blocks)
-    assert not any(one.bad.total for one in blocks)
+    assert sum(block.records for block in blocks) == sum(len(own) for own in drawn)
+    assert all(len(block.times) <= max(most, 12) for block in blocks)
+    assert not any(block.bad.total for block in blocks)
 
 
 @given(chunks())
@@ -144,9 +144,9 @@ def test_long_chunks_and_gaps_between_chunks_are_read(tmp_path: Path) -> None:
     block = only_block(tmp_path)
     assert samples_of(read_all(block)) == truth_of(series)
     # Other writers may order the chunks of adjacent series differently.
-    for number, one in enumerate(plan_ranges(FS, block, 1)):
+    for number, part in enumerate(plan_ranges(FS, block, 1)):
         (labels, _) = series[number]
-        assert list(samples_of(read_range(FS, block, one, 100))) == [labels]
+        assert list(samples_of(read_range(FS, block, part, 100))) == [labels]
 
 
 def test_pieces_of_the_index_and_runs_of_chunks_may_be_of_any_size(
@@ -171,8 +171,8 @@ def test_the_same_arguments_give_the_same_blocks_and_parts_can_run_alone(tmp_pat
     ranges = plan_ranges(FS, block, 500)
     assert ranges == plan_ranges(FS, block, 500)
     assert len(ranges) > 3
-    forwards = [[digest_of(one) for one in read_range(FS, block, part, 100)] for part in ranges]
-    backwards = [[digest_of(one) for one in read_range(FS, block, part, 100)] for part in reversed(ranges)]
+    forwards = [[digest_of(piece) for piece in read_range(FS, block, part, 100)] for part in ranges]
+    backwards = [[digest_of(piece) for piece in read_range(FS, block, part, 100)] for part in reversed(ranges)]
     assert forwards == backwards[::-1]
 
 
@@ -183,13 +183,13 @@ def test_ranges_cover_all_series_once_and_are_as_large_as_allowed(counts: list[i
     with TemporaryDirectory() as folder:
         write_block(Path(folder), series)
         ranges = plan_ranges(FS, only_block(Path(folder)), most)
-    assert [number for one in ranges for number in range(one.first, one.behind)] == list(range(len(counts)))
+    assert [number for part in ranges for number in range(part.first, part.behind)] == list(range(len(counts)))
     max_chunks = max(1, most // 10)
-    for one in ranges:
-        assert one.chunks == sum(counts[one.first : one.behind])
-        assert one.chunks <= max_chunks or one.behind == one.first + 1
-        if one.behind < len(counts):
-            assert one.chunks + counts[one.behind] > max_chunks
+    for part in ranges:
+        assert part.chunks == sum(counts[part.first : part.behind])
+        assert part.chunks <= max_chunks or part.behind == part.first + 1
+        if part.behind < len(counts):
+            assert part.chunks + counts[part.behind] > max_chunks
 
 
 def test_a_block_without_figures_is_planned_by_the_usual_size_of_chunks(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_tombstones_hide_samples_of_their_series_only(tmp_path: Path, version: i
     assert samples_of(read_all(only_block(tmp_path), part=20, most=15)) == expected
 
 
-def test_tombstones_keep_to_their_series_behind_one_that_can_not_be_used(tmp_path: Path) -> None:
+def test_tombstones_apply_to_their_series_after_a_bad_one(tmp_path: Path) -> None:
     series = [((), [Chunk(samples(3))]), a_series(1, Chunk(samples(3))), a_series(2, Chunk(samples(3)))]
     write_block(tmp_path, series, deleted=[(0, 0, 0), (1, 0, 10**9)])
     assert samples_of(read_all(only_block(tmp_path))) == truth_of(series[2:])
@@ -229,7 +229,7 @@ def test_a_block_without_a_tombstones_file_has_none(tmp_path: Path) -> None:
     assert samples_of(read_all(block)) == truth_of(series)
 
 
-def test_chunks_of_other_encodings_are_bad_records_by_reason(tmp_path: Path) -> None:
+def test_chunks_of_other_encodings_are_bad_records_with_a_reason(tmp_path: Path) -> None:
     other = b"\x00\x01 something"
     series = [
         a_series(1, Chunk(samples(3)), Chunk(encoding=HISTOGRAM, data=other)),
@@ -295,14 +295,14 @@ def test_labels_that_are_not_sorted_come_out_sorted_and_without_empty_ones(tmp_p
     }
 
 
-def test_a_piece_of_nothing_but_bad_series_is_still_reported(tmp_path: Path) -> None:
+def test_a_piece_with_only_bad_series_is_reported(tmp_path: Path) -> None:
     write_block(tmp_path, [((), [Chunk(samples(1))])])
     (block,) = read_all(only_block(tmp_path))
     assert (len(block.series), len(block.times), block.records) == (0, 0, 1)
     assert block.bad.counts == {"series without a label": 1}
 
 
-def test_the_list_of_all_series_may_stand_anywhere_in_the_postings_table(tmp_path: Path) -> None:
+def test_the_list_of_all_series_may_be_anywhere_in_the_postings_table(tmp_path: Path) -> None:
     series = [a_series(number, Chunk(samples(2)), long="x" * 400) for number in range(50)]
     write_block(tmp_path, series, all_last=True)
     assert samples_of(read_all(only_block(tmp_path))) == truth_of(series)
@@ -322,8 +322,8 @@ def test_blocks_are_found_by_time_below_any_file_system(tmp_path: Path) -> None:
     (tmp_path / "data" / "lock").touch()
     fs = SubTreeFileSystem(str(tmp_path), FS)
     found = find_blocks(fs, "data")
-    assert [one.ulid for one in found] == [names[1], names[0], names[2]]
-    assert [one.path for one in found] == [f"data/{one.ulid}" for one in found]
+    assert [block.ulid for block in found] == [names[1], names[0], names[2]]
+    assert [block.path for block in found] == [f"data/{block.ulid}" for block in found]
     assert (found[0].min_time, found[0].max_time) == (1000, 46_001)
     assert (found[0].series, found[0].chunks, found[0].samples) == (1, 1, 4)
     own = tmp_path / "data" / names[1]

@@ -62,24 +62,24 @@ def test_records_lines_and_positions_add_up() -> None:
     assert [offset for chunk in found for offset, _ in chunk.blocks] == [0, *(c.position for c in found[:-1])]
 
 
-def test_bad_records_have_their_line_in_the_part_and_their_place_in_the_file() -> None:
+def test_bad_records_have_their_line_in_the_part_and_their_offset_in_the_file() -> None:
     found = chunks(b"one\n?two\nthree\nfour\n?five\nsix\n")
     examples = BadRecords.joined([chunk.bad for chunk in found]).examples
-    assert [(one.offset, one.line) for one in examples] == [(4, 2), (20, 5)]
+    assert [(example.offset, example.line) for example in examples] == [(4, 2), (20, 5)]
 
 
-def test_a_record_that_is_too_long_counts_as_a_bad_one_between_its_neighbours() -> None:
+def test_a_record_that_is_too_long_is_counted_as_bad_between_its_neighbours() -> None:
     text = b"one\n" + b"x" * 50 + b"\n?two\n" + b"y" * 11 + b"\n"
     found = chunks(text)
     joined = BadRecords.joined([chunk.bad for chunk in found])
-    assert [(one.offset, one.line) for one in joined.examples] == [(4, 2), (55, 3), (60, 4)]
+    assert [(example.offset, example.line) for example in joined.examples] == [(4, 2), (55, 3), (60, 4)]
     assert joined.examples[0].reason.startswith(TOO_LONG)
     assert "jobs.max_record" in joined.examples[0].reason
     assert sum(chunk.records for chunk in found) == sum(chunk.lines for chunk in found) == 4
     assert joined.total == 3
 
 
-CONSTANTS = {f"constant_{place}": "x" * 40 for place in range(12)}
+CONSTANTS = {f"constant_{position}": "x" * 40 for position in range(12)}
 OPTIONS = CsvOptions(
     columns=3,
     values=(CsvValue(2, "m"),),
@@ -126,8 +126,8 @@ def test_short_rows_with_long_labels_become_chunks_of_bounded_size_with_the_same
         # Columns grow fourfold, so the labels of a block have room for at most eight times as much.
         assert len(block.series.labels) <= max(8 * 20_000, 1 << 18)
     for field in ("offset", "line"):
-        assert [getattr(one, field) for one in joined(found).examples] == [
-            getattr(one, field) for one in joined(whole).examples
+        assert [getattr(example, field) for example in joined(found).examples] == [
+            getattr(example, field) for example in joined(whole).examples
         ]
 
 
@@ -135,7 +135,7 @@ def joined(found: Sequence[Chunk]) -> BadRecords:
     return BadRecords.joined([chunk.bad for chunk in found])
 
 
-def test_a_reader_that_begins_again_finds_the_same_chunks() -> None:
+def test_a_reader_that_starts_again_finds_the_same_chunks() -> None:
     text = b"".join(b"h%d,%d,1\n" % (row % 700, 1_800_000_000_000 + row * 60_000) for row in range(4_000))
     assert [chunk.position for chunk in landed(text, 9_000, 50_000)] == [
         chunk.position for chunk in landed(text, 9_000, 50_000)

@@ -78,7 +78,7 @@ def test_totals_of_a_compressed_file_are_unknown(tmp_path: Path) -> None:
     assert found.first == START
 
 
-def test_records_with_newlines_in_quotes_are_read_from_the_begin_of_parts(tmp_path: Path) -> None:
+def test_records_with_newlines_in_quotes_are_read_from_the_start_of_parts(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text(rows().replace("h1,", '"h\n1",'))
     options = replace(OPTIONS, mapping={**MAPPING, "multiline": True}, part_bytes=100_000)

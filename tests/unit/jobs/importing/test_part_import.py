@@ -91,7 +91,7 @@ def test_every_sample_lands_once_and_is_counted(undisturbed: tuple[PartOutcome, 
     assert (outcome.chunks, outcome.lines, outcome.series) == (4, 28, 20)
     assert sum(outcome.times.counts.values()) == 20
     assert outcome.times.counts[2 * HOUR] == 3
-    assert [one.offset for one in outcome.bad.examples] == [50, 150, 250, 350]
+    assert [example.offset for example in outcome.bad.examples] == [50, 150, 250, 350]
 
 
 @pytest.mark.parametrize("landing", range(5))
@@ -112,7 +112,7 @@ def test_null_values_are_counted_once_though_their_chunks_are_read_again() -> No
         ((offset, block),) = chunk.blocks
         return replace(chunk, blocks=((offset, replace(block, nulls=nulls)),))
 
-    world, chunks = World(), [with_nulls(one, number) for number, one in enumerate(CHUNKS, 1)]
+    world, chunks = World(), [with_nulls(chunk, number) for number, chunk in enumerate(CHUNKS, 1)]
     with pytest.raises(Killed):
         world.run(chunks, before_landing=dies_before(2))
     outcome = world.run(chunks)
@@ -142,8 +142,8 @@ def test_chunks_that_have_landed_are_reported_and_neither_waited_for_nor_sent(
     world.reported.clear()
     assert world.run() == undisturbed[0]
     assert world.waited == []
-    assert [one.total.samples for one in world.reported] == [5, 10, 15, 20]
-    assert {one.fresh for one in world.reported} == {Counts()}
+    assert [progress.total.samples for progress in world.reported] == [5, 10, 15, 20]
+    assert {progress.fresh for progress in world.reported} == {Counts()}
 
 
 def test_what_had_landed_before_counts_for_the_part_and_not_for_the_attempt() -> None:
@@ -152,7 +152,7 @@ def test_what_had_landed_before_counts_for_the_part_and_not_for_the_attempt() ->
         world.run(before_landing=dies_before(2))
     world.reported.clear()
     world.run()
-    assert [(one.total.bad, one.fresh.bad) for one in world.reported] == [(1, 0), (2, 0), (3, 1), (4, 2)]
+    assert [(progress.total.bad, progress.fresh.bad) for progress in world.reported] == [(1, 0), (2, 0), (3, 1), (4, 2)]
 
 
 def other_value(chunk: Chunk) -> Chunk:
@@ -182,7 +182,7 @@ def test_a_source_that_differs_from_what_has_landed_fails_by_name(changed: list[
     assert world.samples() == before
 
 
-def test_partitions_that_are_added_meanwhile_are_used_from_the_next_chunk_on() -> None:
+def test_partitions_that_are_added_during_an_import_are_used_from_the_next_chunk_on() -> None:
     world = World()
 
     def grows(_samples: int) -> None:

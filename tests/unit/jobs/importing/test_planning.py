@@ -47,7 +47,7 @@ def test_a_job_that_was_planned_before_chunks_had_a_bound_keeps_its_chunks(file:
     assert ImportSpec.from_json(json.dumps(before)).packed_bytes == 0
 
 
-def test_a_plan_is_known_by_its_hash_until_anything_changes(file: Path) -> None:
+def test_the_hash_of_a_plan_stays_the_same_until_anything_changes(file: Path) -> None:
     plan = plan_import([str(file)], OPTIONS)
     assert plan_import([str(file)], OPTIONS).hash == plan.hash
     assert ImportSpec.from_json(plan.spec.to_json()) == plan.spec
@@ -62,7 +62,7 @@ def test_a_plan_is_known_by_its_hash_until_anything_changes(file: Path) -> None:
     assert len({plan.hash, *(other.hash for other in others)}) == 6
 
 
-def test_a_column_that_does_not_exist_is_named_with_those_that_do(file: Path) -> None:
+def test_a_missing_column_is_named_with_the_existing_ones(file: Path) -> None:
     with pytest.raises(Fatal, match="'usage'") as caught:
         plan_import([str(file)], replace(OPTIONS, mapping={**MAPPING, "value": "usage"}))
     assert "host" in str(caught.value)
@@ -90,9 +90,9 @@ def test_csv_without_a_mapping_is_refused_with_the_option_that_gives_one(file: P
 
 def test_a_pattern_names_the_folders_of_several_snapshots(tmp_path: Path) -> None:
     names = ("01HN0000000000000000000000", "01HP0000000000000000000000")
-    for place, name in enumerate(names):
-        chunk = Chunk([(place * 1_000, 0)])
-        write_block(tmp_path / "snapshots" / f"day-{place}", [((("__name__", "m"),), [chunk])], ulid=name)
+    for position, name in enumerate(names):
+        chunk = Chunk([(position * 1_000, 0)])
+        write_block(tmp_path / "snapshots" / f"day-{position}", [((("__name__", "m"),), [chunk])], ulid=name)
     plan = plan_import(
         [f"{tmp_path}/snapshots/*"], replace(OPTIONS, format=Format.PROMETHEUS_BLOCKS, mapping={}, part_bytes=1 << 20)
     )

@@ -50,7 +50,7 @@ def samples(blocks: Sequence[SampleBlock]) -> list[tuple[int, int, float]]:
 
 @pytest.mark.parametrize("most", [1, 700, 5_000, 50_000, 10_000_000])
 @pytest.mark.parametrize("shape", shapes())
-def test_no_part_of_a_block_becomes_more_than_it_may(shape: str, most: int) -> None:
+def test_no_part_of_a_block_exceeds_the_limit(shape: str, most: int) -> None:
     block = shapes()[shape]
     parts = list(divide_block(block, most))
     assert samples(parts) == samples([block])
@@ -58,7 +58,7 @@ def test_no_part_of_a_block_becomes_more_than_it_may(shape: str, most: int) -> N
     assert sum(part.records for part in parts) == block.records
 
 
-def test_an_ordinary_block_is_left_as_it_is() -> None:
+def test_an_ordinary_block_is_not_divided() -> None:
     block = shapes()["one series"]
     assert [part is block for part in divide_block(block, 200_000)] == [True]
 

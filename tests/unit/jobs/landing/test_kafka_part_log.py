@@ -50,7 +50,7 @@ class Clients:
         self.made: list[type] = []
         self.unacknowledged = 0
         self.offset = TopicPartition("topic", 0, -1001)
-        self.asked: dict[str, object] = {}
+        self.offset_request: dict[str, object] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(*_arguments: object, **_options: object) -> Any:
@@ -70,7 +70,7 @@ class Clients:
         return {"topic": answered(None)}
 
     def list_consumer_group_offsets(self, _wanted: object, **options: object) -> dict[str, "Future[Any]"]:
-        self.asked = options
+        self.offset_request = options
         return {PART.name: answered(SimpleNamespace(topic_partitions=[self.offset]))}
 
 
@@ -214,7 +214,7 @@ def test_only_a_stable_offset_is_read(clients: Clients) -> None:
     transactions = KafkaTransactions({}, "topic", ManualClock())
     clients.offset = TopicPartition("topic", 0, 4, "1 4 0")
     assert transactions.committed(PART, 5) == CommittedOffset(4, "1 4 0")
-    assert clients.asked["require_stable"] is True
+    assert clients.offset_request["require_stable"] is True
     clients.offset = SimpleNamespace(offset=-1001, error=KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT))
     with pytest.raises(OffsetUnstable):
         transactions.committed(PART, 5)

@@ -122,7 +122,7 @@ def test_an_empty_block_gives_no_record() -> None:
 
 def test_one_giant_series_is_divided_over_records_each_with_its_labels() -> None:
     count = 150_000
-    block = block_of([[("__name__", "giant")]], [(0, NOON + place, float(place)) for place in range(count)])
+    block = block_of([[("__name__", "giant")]], [(0, NOON + position, float(position)) for position in range(count)])
     packed = pack(block, 5, ALL_TIMES)
     assert len(packed.records) == 4
     sizes = [len(decompress(record.value, limit=MAX_PART_BYTES)) for record in packed.records]
@@ -131,7 +131,7 @@ def test_one_giant_series_is_divided_over_records_each_with_its_labels() -> None
 
 
 def test_a_series_that_fills_a_record_to_its_last_byte_stays_whole() -> None:
-    block = block_of([[("a", "v" * 200)]], [(0, NOON + place, 1.0) for place in range(50)])
+    block = block_of([[("a", "v" * 200)]], [(0, NOON + position, 1.0) for position in range(50)])
     (whole,) = pack(block, 1, ALL_TIMES).records
     size = len(decompress(whole.value, limit=MAX_PART_BYTES))
     assert len(pack(block, 1, ALL_TIMES, max_bytes=size).records) == 1
@@ -156,7 +156,7 @@ def test_labels_that_fit_into_no_record_are_bad_records() -> None:
     assert (packed.samples, packed.series, packed.hours) == (1, 1, {NOON // HOUR: 1})
 
 
-def test_samples_outside_the_times_are_left_out_and_counted_with_a_series_for_each_reason() -> None:
+def test_samples_outside_the_times_are_dropped_and_counted_with_a_series_for_each_reason() -> None:
     samples = [(0, NOON - 1, 1.0), (0, NOON, 2.0), (1, NOON + 10, 3.0), (1, NOON + 11, 4.0), (1, NOON - 9, 5.0)]
     block = block_of([[("__name__", "up"), ("job", "x")], [("__name__", "down")]], samples)
     packed = pack(block, 3, TimeRange(NOON, NOON + 10), offset=77)

@@ -20,7 +20,7 @@ NUMBERS = st.integers(0, 2**63 - 1)
 
 
 @given(st.integers(1, 10**6), NUMBERS, st.lists(NUMBERS, max_size=12))
-def test_what_was_written_is_read(chunks: int, position: int, counts: list[int]) -> None:
+def test_progress_is_decoded_as_it_was_encoded(chunks: int, position: int, counts: list[int]) -> None:
     landed = Landed(chunks, Progress(position, tuple(counts)))
     text = encode_progress(landed)
     assert decode_progress(PART, chunks, text) == landed
@@ -49,7 +49,7 @@ def test_counts_past_the_limit_are_refused() -> None:
     ("chunks", "metadata"),
     [(1, ""), (1, "whatever"), (1, "1 1"), (1, "2 1 0"), (2, "1 1 0"), (0, "1 0 0"), (1, "1 1 -5"), (1, "1 1 0 x")],
 )
-def test_what_no_part_log_wrote_is_not_taken_for_progress(chunks: int, metadata: str) -> None:
+def test_metadata_of_another_program_is_not_taken_for_progress(chunks: int, metadata: str) -> None:
     with pytest.raises(ProgressUnreadable, match="what has landed of part 3 of job import-1 is not known"):
         decode_progress(PART, chunks, metadata)
 

@@ -88,7 +88,7 @@ def some(bucket: int, hosts: range, value: float = 0.0, metrics: str = "abcdef")
 
 
 def keys_of(labels: list[dict[str, str]]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
-    encoded = [encode_part_key(one) for one in labels]
+    encoded = [encode_part_key(label_set) for label_set in labels]
     return np.cumsum([0, *map(len, encoded)]), np.frombuffer(b"".join(encoded), dtype=np.uint8)
 
 
@@ -109,7 +109,7 @@ def keys_of(labels: list[dict[str, str]]) -> tuple[np.ndarray, np.ndarray]:  # t
         ('{Zone="a"}', [0]),
     ],
 )
-def test_matchers_mean_what_promql_means_by_them(selector: str, found: list[int]) -> None:
+def test_matchers_match_as_in_promql(selector: str, found: list[int]) -> None:
     assert np.flatnonzero(match_keys(*keys_of(KEYS), parse_selector(selector))).tolist() == found
 
 
@@ -121,10 +121,17 @@ def test_an_invalid_expression_is_refused(selector: str) -> None:
 
 def test_series_are_ordered_by_metric_and_then_by_labels() -> None:
     labels = LabelBytes.of_part_keys(*keys_of(KEYS))
-    series = [series_of({name: value for name, value in one.items() if value}) for one in KEYS]
-    ordered = [series[place] for place in labels.order().tolist()]
+    series = [series_of({name: value for name, value in key.items() if value}) for key in KEYS]
+    ordered = [series[position] for position in labels.order().tolist()]
     assert ordered == sorted(series, key=export_order)
-    assert [dict(one).get("__name__") for one in ordered] == [None, "http_requests", "up", "up", "up", "upper"]
+    assert [dict(label_set).get("__name__") for label_set in ordered] == [
+        None,
+        "http_requests",
+        "up",
+        "up",
+        "up",
+        "upper",
+    ]
 
 
 def test_tasks_read_every_sample_once_whatever_their_size() -> None:
@@ -156,8 +163,10 @@ def test_windows_of_days_divide_a_long_read() -> None:
         stored.samples.write(0, FIRST + 24 * day, some(FIRST + 24 * day, range(4)))
     pins = stored.pins(TimeRange(START, START + 2 * DAY - 1))
     resolved = resolve_series(stored.store, pins, parse_selector('{host!=""}'))
-    one, many = (divide_into_tasks(pins, resolved, TimeRange(START, START + 2 * DAY - 1), size) for size in (1000, 72))
-    assert [(task.times.first, len(task.series)) for task in one] == [(START, 24)]
+    whole, many = (
+        divide_into_tasks(pins, resolved, TimeRange(START, START + 2 * DAY - 1), size) for size in (1000, 72)
+    )
+    assert [(task.times.first, len(task.series)) for task in whole] == [(START, 24)]
     assert [(task.times.first, len(task.series)) for task in many] == [(START, 24), (START + DAY, 24)]
     assert [{row.bucket for row in task.rows} for task in many] == [{FIRST}, {FIRST + 24}]
 
@@ -169,7 +178,7 @@ def test_superseded_rows_are_not_pinned_and_their_keys_are_known() -> None:
     stored.samples.load.commit(0, *(replace(row, superseded=True) for row in rows))
     pins = stored.pins()
     assert {row.bucket for row in pins.rows} == {FIRST}
-    assert [(one.row.bucket, one.row.superseded) for one in pins.indexes] == [(FIRST, False), (FIRST + 1, True)]
+    assert [(index.row.bucket, index.row.superseded) for index in pins.indexes] == [(FIRST, False), (FIRST + 1, True)]
     assert len(resolve_series(stored.store, pins, parse_selector('{host="2"}')).series) == 6
     # An incomplete rewind: the index is valid, and one row is superseded.
     designated = designated_group(ShardId(DATASET, 0), GROUPS)
@@ -202,7 +211,7 @@ def test_expired_data_is_refused_by_name_even_if_the_index_has_expired_too() -> 
     assert pin_rows(DATASET, GROUPS, {0: manifest}, TimeRange(0, 1), expires).rows == ()
 
 
-def test_a_row_without_its_segments_fails_by_name_and_reads_not_as_empty() -> None:
+def test_a_row_without_its_segments_is_an_error_by_name_and_not_read_as_empty() -> None:
     stored = Stored()
     stored.samples.write(0, FIRST, some(FIRST, range(2)))
     stored.server.segments.clear()
@@ -210,7 +219,7 @@ def test_a_row_without_its_segments_fails_by_name_and_reads_not_as_empty() -> No
         stored.read('{host!=""}')
 
 
-def test_a_row_that_was_written_again_is_not_an_expired_one() -> None:
+def test_a_row_that_was_written_again_is_not_taken_for_an_expired_one() -> None:
     stored = Stored()
     rows = stored.samples.write(0, FIRST, some(FIRST, range(2)))
     manifest: ManifestRows = stored.samples.manifests()[0]
@@ -226,15 +235,15 @@ def test_a_row_that_was_written_again_is_not_an_expired_one() -> None:
 def test_pieces_hold_every_series_once_and_are_not_much_too_large(most: int) -> None:
     expected = np.random.default_rng(most).integers(0, 7, 200).astype(np.float64)
     found = series_ranges(expected, most)
-    assert [place for first, behind in found for place in range(first, behind)] == list(range(200))
+    assert [position for first, behind in found for position in range(first, behind)] == list(range(200))
     assert max(expected[first:behind].sum() for first, behind in found) <= most + 7
     assert series_ranges(expected[:0], most) == []
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])
-def test_batches_have_each_sample_with_its_labels(rows: int) -> None:
+def test_batches_contain_each_sample_with_its_labels(rows: int) -> None:
     labels: list[Labels] = [KEYS[0], KEYS[2], KEYS[3], KEYS[5]]
-    encoded = [encode_part_key(dict(one)) for one in labels]
+    encoded = [encode_part_key(dict(label_set)) for label_set in labels]
     series = LabelBytes.of_part_keys(
         np.cumsum([0, *map(len, encoded)]), np.frombuffer(b"".join(encoded), dtype=np.uint8)
     )
@@ -242,8 +251,8 @@ def test_batches_have_each_sample_with_its_labels(rows: int) -> None:
     time, value = np.arange(11) + START, np.arange(11) / 4
     columns = SampleColumns(series, first, time, value)
     expected: list[tuple[Series, int, float]] = [
-        (series_of(one), int(time[at]), float(value[at]))
-        for number, one in enumerate(labels)
+        (series_of(label_set), int(time[at]), float(value[at]))
+        for number, label_set in enumerate(labels)
         for at in range(first[number], first[number + 1])
     ]
     for made in (dictionary_batches, plain_batches):

@@ -19,7 +19,7 @@ def value(template: Any, series: SentSeries = SERIES, **rest: Any) -> Any:
     return json.loads(MessageTemplate.from_table({"value": template, **rest}).render(series).value)
 
 
-def test_json_holds_any_label_as_it_is() -> None:
+def test_json_contains_any_label_unchanged() -> None:
     assert value({"host": "{host}", "all": ["<{host}>", {"n": "{__name__}"}]}) == {
         "host": HOSTILE,
         "all": [f"<{HOSTILE}>", {"n": "up"}],
@@ -59,9 +59,11 @@ def test_a_series_without_a_sample_has_no_value() -> None:
         value("{$time}", without)
 
 
-@pytest.mark.parametrize(("field", "wants"), [("{$value}", True), ("{$time}", True), ("{$end}", False), ("{a}", False)])
-def test_samples_are_read_only_if_a_field_needs_them(field: str, wants: bool) -> None:
-    assert MessageTemplate.from_table({"value": {"x": [field]}}).needs_newest is wants
+@pytest.mark.parametrize(
+    ("field", "needs_samples"), [("{$value}", True), ("{$time}", True), ("{$end}", False), ("{a}", False)]
+)
+def test_samples_are_read_only_if_a_field_needs_them(field: str, needs_samples: bool) -> None:
+    assert MessageTemplate.from_table({"value": {"x": [field]}}).needs_newest is needs_samples
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,6 @@ def test_samples_are_read_only_if_a_field_needs_them(field: str, wants: bool) ->
         ({"value": 2**60}, "JSON can't represent exactly"),
     ],
 )
-def test_what_is_wrong_with_a_template_is_named(table: dict[str, Any], fault: str) -> None:
+def test_errors_in_a_template_are_named(table: dict[str, Any], fault: str) -> None:
     with pytest.raises(TemplateUnusable, match=fault.replace("\\\\", "\\")):
         MessageTemplate.from_table(table)

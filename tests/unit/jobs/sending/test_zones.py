@@ -45,9 +45,9 @@ def test_a_job_is_due_at_the_local_time_of_its_zones_or_less_than_an_hour_after_
     """
     for group in group_zones(available_timezones(), NINE, ms(moment)).groups:
         for zone in group.zones:
-            there = local(zone, group.due_at)
+            local_time = local(zone, group.due_at)
             if whole_offset(zone, group.due_at) == group.offset:
-                assert there.hour == 9
+                assert local_time.hour == 9
             else:
                 before = local(zone, ms(moment)).utcoffset()
                 assert before != local(zone, ms(moment) + 24 * HOUR).utcoffset()

@@ -73,7 +73,7 @@ def test_a_path_may_be_relative_and_a_uri_may_have_a_scheme(folder: Path, monkey
         ("missing/*", "no file matches"),
     ],
 )
-def test_what_is_no_file_is_refused_by_name(folder: Path, name: str, what: str) -> None:
+def test_a_path_that_is_not_a_file_is_refused_by_name(folder: Path, name: str, what: str) -> None:
     with pytest.raises(SourceUnusable, match=what) as caught:
         find_files([f"{folder}/{name}"])
     assert name in str(caught.value)
@@ -114,28 +114,28 @@ def test_a_path_may_have_any_characters(uri: str) -> None:
     require_no_credentials(uri)
 
 
-@pytest.mark.parametrize("place", [0, 100_000, 199_999])
-def test_a_file_that_changed_is_refused(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("offset", [0, 100_000, 199_999])
+def test_a_file_that_changed_is_refused(tmp_path: Path, offset: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(200_000))
     file = identify(str(path))
     require_unchanged(file)
     data = bytearray(200_000)
-    data[place] = 1
+    data[offset] = 1
     path.write_bytes(data)
     with pytest.raises(SourceChanged, match="has changed since the job was planned"):
         require_unchanged(file)
 
 
-@pytest.mark.parametrize("place", [0, 50_000, 150_000, 199_999])
-def test_a_change_within_the_first_or_last_bytes_is_noticed_though_size_and_time_are_the_same(
-    tmp_path: Path, place: int
+@pytest.mark.parametrize("offset", [0, 50_000, 150_000, 199_999])
+def test_a_change_in_the_first_or_last_bytes_is_detected_although_size_and_time_are_the_same(
+    tmp_path: Path, offset: int
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(200_000))
     file, written = identify(str(path)), path.stat().st_mtime_ns
     data = bytearray(200_000)
-    data[place] = 1
+    data[offset] = 1
     path.write_bytes(data)
     os.utime(path, ns=(written, written))
     with pytest.raises(SourceChanged, match="its size is the same"):

@@ -71,7 +71,7 @@ def model(data: bytes, max_record: int) -> tuple[Found, list[int]]:
     return lines, too_long
 
 
-TEXTS = st.lists(st.binary(max_size=12).map(lambda one: one.replace(b"\n", b""))).map(b"\n".join)
+TEXTS = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b""))).map(b"\n".join)
 
 
 @given(
@@ -81,14 +81,14 @@ TEXTS = st.lists(st.binary(max_size=12).map(lambda one: one.replace(b"\n", b""))
     chunk_bytes=st.sampled_from([1, 2, 5, 64]),
     max_record=st.sampled_from([1, 4, 1000]),
 )
-def test_however_a_file_is_cut_its_records_are_the_same(
+def test_the_records_of_a_file_do_not_depend_on_its_division(
     text: bytes, ends: bool, part_bytes: int, chunk_bytes: int, max_record: int
 ) -> None:
     data = text + (b"\n" if ends else b"")
     assert read_in_parts(data, part_bytes, RecordRules(chunk_bytes, max_record)) == model(data, max_record)
 
 
-def test_utf8_that_a_cut_divides_stays_whole() -> None:
+def test_utf8_at_a_boundary_is_not_split() -> None:
     data = "käse\nüber\n日本\n".encode()
     for part_bytes in range(1, len(data) + 1):
         lines, _ = read_in_parts(data, part_bytes, RecordRules(3, 100))
@@ -100,7 +100,7 @@ def test_an_empty_file_has_no_records(part_bytes: int) -> None:
     assert read_in_parts(b"", part_bytes, RecordRules()) == ([], [])
 
 
-def test_a_reader_that_goes_on_where_another_stopped_reads_the_same_chunks() -> None:
+def test_a_reader_that_continues_where_another_stopped_reads_the_same_chunks() -> None:
     data = b"".join(b"x" * (number * 17 % 40) + b"\n" for number in range(500))
     rules = RecordRules(chunk_bytes=200, max_record=30)
     chunks = list(read_chunks(Bytes(data), 0, len(data), rules))
@@ -109,7 +109,7 @@ def test_a_reader_that_goes_on_where_another_stopped_reads_the_same_chunks() -> 
         assert next(read_chunks(Bytes(data), chunk.end, len(data), rules)) == chunks[number + 1]
 
 
-def test_a_record_of_many_megabytes_is_one_that_is_too_long_and_is_never_held_whole() -> None:
+def test_a_record_of_many_megabytes_is_too_long_and_never_completely_in_memory() -> None:
     huge = b"x" * (40 << 20)
     data = b"before\n" + huge + b"\nafter\n"
     rules = RecordRules(chunk_bytes=1 << 20, max_record=1 << 20)
@@ -123,7 +123,7 @@ def test_a_record_of_many_megabytes_is_one_that_is_too_long_and_is_never_held_wh
     assert reader.most <= 4 << 20
 
 
-def test_of_ranges_within_a_long_record_none_has_it_twice() -> None:
+def test_no_two_ranges_within_a_long_record_report_it() -> None:
     data = b"a\n" + b"x" * 1000 + b"\nb\n"
     lines, too_long = read_in_parts(data, 100, RecordRules(chunk_bytes=40, max_record=50))
     assert (lines, too_long) == ([(0, b"a"), (1003, b"b")], [2])
@@ -133,7 +133,7 @@ FIELDS = st.text(alphabet='ab,"\n\r ', max_size=6)
 
 
 @given(rows=st.lists(st.lists(FIELDS, min_size=2, max_size=3)), part_bytes=st.sampled_from([1, 2, 3, 7, 20, 1000]))
-def test_newlines_within_quotes_end_no_record(rows: list[list[str]], part_bytes: int) -> None:
+def test_newlines_within_quotes_do_not_end_a_record(rows: list[list[str]], part_bytes: int) -> None:
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
     data = text.getvalue().encode()
@@ -150,6 +150,6 @@ def test_newlines_within_quotes_end_no_record(rows: list[list[str]], part_bytes:
     assert not parities[-1]
 
 
-def test_quotes_that_are_never_closed_are_seen_at_the_end() -> None:
+def test_quotes_that_are_never_closed_are_detected_at_the_end() -> None:
     data = b'"a","b\n"c"\n'
     assert quote_parities(Bytes(data), 0, [0, 4, len(data)], QUOTE) == [False, False, True]

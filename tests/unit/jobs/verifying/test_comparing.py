@@ -21,13 +21,13 @@ def columns(samples: list[Sample]) -> KeyedSamples:
 
 @given(SAMPLES, SAMPLES)
 def test_each_sample_that_was_sent_is_found_missing_or_different(sent: list[Sample], stored: list[Sample]) -> None:
-    wanted = {one[:3]: one[3] for one in sent}
-    there = {one[:3]: one[3] for one in stored}
-    mine = last_of_each(columns(sent))
-    place = list(zip(mine.low.tolist(), mine.high.tolist(), mine.time.tolist(), strict=True))
-    assert dict(zip(place, mine.bits.tolist(), strict=True)) == wanted
-    found = compare(mine, columns([(*key, bits) for key, bits in there.items()]))
-    assert {place[row] for row in found.missing} == wanted.keys() - there.keys()
-    assert {place[row]: int(bits) for row, bits in zip(found.different, found.found_bits, strict=True)} == {
-        key: there[key] for key in wanted.keys() & there.keys() if there[key] != wanted[key]
+    wanted = {sample[:3]: sample[3] for sample in sent}
+    by_key = {sample[:3]: sample[3] for sample in stored}
+    sent_samples = last_of_each(columns(sent))
+    keys = list(zip(sent_samples.low.tolist(), sent_samples.high.tolist(), sent_samples.time.tolist(), strict=True))
+    assert dict(zip(keys, sent_samples.bits.tolist(), strict=True)) == wanted
+    found = compare(sent_samples, columns([(*key, bits) for key, bits in by_key.items()]))
+    assert {keys[row] for row in found.missing} == wanted.keys() - by_key.keys()
+    assert {keys[row]: int(bits) for row, bits in zip(found.different, found.found_bits, strict=True)} == {
+        key: by_key[key] for key in wanted.keys() & by_key.keys() if by_key[key] != wanted[key]
     }

@@ -41,12 +41,12 @@ class Reader:
         counts = np.diff(columns.first_sample)
         low, high = np.repeat(columns.key_low, counts), np.repeat(columns.key_high, counts)
         self.samples = KeyedSamples(low, high, columns.time, columns.value.view(np.uint64).copy())
-        self.asked: list[Sequence[WantedSeries]] = []
+        self.requests: list[Sequence[WantedSeries]] = []
         self.late = 0
         self.fault: NotReadable | None = None
 
     def read(self, series: Sequence[WantedSeries]) -> KeyedSamples:
-        self.asked.append(series)
+        self.requests.append(series)
         if self.fault is not None:
             raise self.fault
         if self.late:
@@ -76,7 +76,7 @@ def test_every_sample_of_an_import_is_compared(world: JobWorld) -> None:
     parts = len(world.board.parts(world.board.job("job")))
     assert found == ImportVerified(parts=parts, series=found.series, samples=ROWS)
     assert parts >= 4
-    labels = {one.labels for series in reader.asked for one in series}
+    labels = {wanted.labels for series in reader.requests for wanted in series}
     assert len(labels) == HOSTS
 
 
@@ -100,13 +100,13 @@ def test_a_sample_that_is_missing_or_has_another_value_is_named(world: JobWorld)
     }
 
 
-def test_samples_that_a_shard_has_not_read_yet_are_waited_for(world: JobWorld) -> None:
+def test_samples_that_a_shard_has_not_read_yet_are_awaited(world: JobWorld) -> None:
     reader = Reader(world)
     reader.late = 3
     assert verified(world, reader).missing == 0
 
 
-def test_samples_that_can_t_be_read_are_no_fault_and_not_compared(world: JobWorld) -> None:
+def test_samples_that_can_t_be_read_are_not_a_fault_and_not_compared(world: JobWorld) -> None:
     reader = Reader(world)
     reader.fault = NotReadable("shard 0 is replaying")
     found = verified(world, reader)
@@ -118,7 +118,7 @@ def test_samples_that_have_expired_are_not_looked_for(world: JobWorld) -> None:
     assert (found.samples, found.expired) == (ROWS - 100, 100)
 
 
-def test_a_source_that_has_changed_proves_nothing(world: JobWorld) -> None:
+def test_an_import_is_not_verified_with_a_changed_source(world: JobWorld) -> None:
     (world.folder / "job.txt").write_text("time,host,value\n")
     with pytest.raises(SourceChanged):
         verified(world, Reader(world))

@@ -29,10 +29,12 @@ def only(evaluation: str, *, loaded: str = LOADED) -> Finding:
 
 def test_the_example_script_passes() -> None:
     findings = list(run(parse_script(SCRIPT.read_text(encoding="utf-8"))))
-    assert [(one.line, one.reason, one.variant) for one in findings if one.outcome is Outcome.FAILED] == []
-    skipped = {one.query: one.reason for one in findings if one.outcome is Outcome.SKIPPED}
+    assert [
+        (finding.line, finding.reason, finding.variant) for finding in findings if finding.outcome is Outcome.FAILED
+    ] == []
+    skipped = {finding.query: finding.reason for finding in findings if finding.outcome is Outcome.SKIPPED}
     assert skipped == {"histogram_count(latency)": "native histograms", "size": "native histograms"}
-    assert Counter(one.outcome for one in findings)[Outcome.PASSED] > 20
+    assert Counter(finding.outcome for finding in findings)[Outcome.PASSED] > 20
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_expects_a
         found = only(f"eval instant at 2m mad_over_time(g[2m])\n {expected}")
         assert (found.outcome, found.reason) == (Outcome.SKIPPED, FEATURE_FLAG)
     refused = only("eval instant at 2m limitk(1, g)\n expect fail regex: limitk\\(\\) is experimental")
-    assert refused.outcome is Outcome.PASSED, "the script asks for the refusal"
+    assert refused.outcome is Outcome.PASSED, "the script expects the refusal"
 
 
 def test_only_evaluations_that_read_native_histograms_are_skipped() -> None:
@@ -110,7 +112,7 @@ def test_only_evaluations_that_read_native_histograms_are_skipped() -> None:
 def test_loads_add_up_and_clear_removes_them() -> None:
     loads = "load 1m\n a 1 _ 3\n\nload 30s\n a _ _ 2\n b 1\n\n"
     evaluations = "eval range from 0 to 2m step 1m a\n a 1 2 3\n\nclear\neval instant at 0 a"
-    assert [one.outcome for one in run(parse_script(loads + evaluations))] == [Outcome.PASSED, Outcome.PASSED]
+    assert [finding.outcome for finding in run(parse_script(loads + evaluations))] == [Outcome.PASSED, Outcome.PASSED]
 
 
 def test_an_instant_evaluation_is_also_evaluated_as_a_range_and_pinned() -> None:

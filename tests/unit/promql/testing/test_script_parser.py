@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 def evaluation(text: str) -> Evaluation:
-    """The only command of a script."""
+    """The only evaluation of a script."""
     [found] = parse_script(text)
     assert isinstance(found, Evaluation)
     return found
@@ -84,7 +84,7 @@ def test_a_script_is_a_list_of_commands() -> None:
 def test_of_two_lines_for_a_series_in_a_load_the_last_is_used() -> None:
     [load] = parse_script('load 1m\n a{x="1",y="2"} 1\n a{y="2",x="1"} 2')
     assert isinstance(load, Load)
-    assert [one.values for one in load.series] == [(2,)]
+    assert [line.values for line in load.series] == [(2,)]
 
 
 def test_unsupported_samples_are_recorded_with_their_series() -> None:
@@ -103,7 +103,7 @@ def test_expectations_are_read() -> None:
         " expect no_info\n b 2"
     ).expected
     assert found.is_ordered
-    assert [str(one) for one in found.warnings.texts] == ["'one (1:2)'", "a match of 't.o'"]
+    assert [str(warning) for warning in found.warnings.texts] == ["'one (1:2)'", "a match of 't.o'"]
     assert found.infos == ExpectedAnnotations(none=True)
     assert found.series == (SeriesLine({"__name__": "b"}, (2,)),)
     assert evaluation("eval instant at 0 1\n -0x10").expected.scalar == -16

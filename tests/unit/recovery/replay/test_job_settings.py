@@ -1,4 +1,4 @@
-"""What the outcome of a job depends on travels with the job."""
+"""The settings that a job's outcome depends on are stored with the job."""
 
 import json
 from dataclasses import fields, replace
@@ -26,17 +26,17 @@ def changed(**values: object) -> Job:
     return job(json.dumps(json.loads(settings_text(OWNERS)) | values))
 
 
-def test_a_worker_takes_all_from_the_job_but_how_it_divides_the_work() -> None:
+def test_a_worker_takes_all_settings_from_the_job_except_the_division_of_work() -> None:
     assert settings_of(job(), OTHERS) == replace(OWNERS, unit_samples=OTHERS.unit_samples)
 
 
-def test_no_field_of_the_settings_is_forgotten() -> None:
+def test_every_field_of_the_settings_is_covered() -> None:
     assert {field.name for field in fields(ReplaySettings)} - {"unit_samples"} <= json.loads(
         settings_text(OWNERS)
     ).keys()
 
 
-def test_a_job_of_the_version_before_is_done_with_the_worker_s_own_settings() -> None:
+def test_a_job_of_the_previous_version_is_run_with_the_worker_s_own_settings() -> None:
     assert settings_of(job(""), OTHERS) is OTHERS
 
 
@@ -49,12 +49,12 @@ def test_a_job_of_the_version_before_is_done_with_the_worker_s_own_settings() ->
         ({"precision": 3}, "precision"),
     ],
 )
-def test_41_a_job_that_asks_for_something_else_is_refused_by_name(values: dict[str, object], named: str) -> None:
+def test_41_a_job_with_other_settings_is_refused_by_name(values: dict[str, object], named: str) -> None:
     with pytest.raises(IncompatibleJob, match=f"the job for bucket 8 of metrics/.*{named}"):
         settings_of(changed(**values), OTHERS)
 
 
-def test_jobs_with_the_same_settings_are_done_together() -> None:
+def test_jobs_with_the_same_settings_are_run_together() -> None:
     first, second = job(), replace(job(), bucket=9)
     other = replace(job(""), bucket=10)
     found = list(group_by_settings([first, other, second], OTHERS))

@@ -24,16 +24,16 @@ def mapped(
 ) -> list[Block]:
     given = ReplayInput.of(jobs, replays.settings(), now=0, bounds=bounds.get("bounds", {}))
     mapper = Mapper(given, max_samples=max_samples)
-    for one in records:
-        mapper.take(shard, batch_of([one]))
+    for record in records:
+        mapper.take(shard, batch_of([record]))
     return mapper.blocks()
 
 
 def kinds(blocks: list[Block]) -> list[tuple[int, BlockKind, int]]:
-    return sorted((one.unit, one.kind, one.first_offset) for one in blocks)
+    return sorted((block.unit, block.kind, block.first_offset) for block in blocks)
 
 
-def test_records_of_no_job_give_nothing() -> None:
+def test_records_of_no_job_give_no_blocks() -> None:
     jobs = [leased_job(5, 8)]
     assert mapped(jobs, record(4, "a"), record(8, "a")) == []
     assert mapped(jobs, record(6, "a"), shard=1) == []
@@ -55,7 +55,7 @@ def test_a_batch_is_divided_where_a_bucket_ends() -> None:
 def test_a_task_with_too_many_samples_gives_blocks_before_its_end() -> None:
     job = leased_job(0, 9, wants_keys=False)
     blocks = mapped([job], *(record(offset, "a", "b") for offset in range(5)), max_samples=4)
-    assert sorted(one.first_offset for one in blocks if one.kind is BlockKind.SAMPLES) == [0, 2, 4]
+    assert sorted(block.first_offset for block in blocks if block.kind is BlockKind.SAMPLES) == [0, 2, 4]
 
 
 def test_a_task_with_too_many_bytes_of_faults_gives_blocks_before_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +64,10 @@ def test_a_task_with_too_many_bytes_of_faults_gives_blocks_before_its_end(monkey
     mapper, made = Mapper(given), []
     for offset in range(5):
         mapper.take(0, batch_of([LogRecord(offset, 0, None)]))
-        made.append([one.first_offset for one in mapper.take_blocks() if one.kind is BlockKind.FAULTS])
+        made.append([block.first_offset for block in mapper.take_blocks() if block.kind is BlockKind.FAULTS])
     assert made == [[], [], [0], [], [2]]
     last = mapper.blocks()
-    assert [one.first_offset for one in last if one.kind is BlockKind.FAULTS] == [4]
+    assert [block.first_offset for block in last if block.kind is BlockKind.FAULTS] == [4]
     assert mapper.blocks() == []
 
 
@@ -78,14 +78,14 @@ def test_faults_and_counts_go_to_the_first_unit_of_their_job() -> None:
     assert kinds(blocks) == [(3, BlockKind.FAULTS, 6), (3, BlockKind.COUNTS, 6)]
 
 
-def test_keys_of_groups_that_are_stored_already_are_summed_up_all_the_same() -> None:
+def test_keys_of_groups_that_are_already_stored_are_summarised_too() -> None:
     blocks = mapped([leased_job(0, 9, groups=frozenset())], record(0, "a"))
-    assert [one.kind for one in blocks] == [BlockKind.KEYS, BlockKind.COUNTS]
+    assert [block.kind for block in blocks] == [BlockKind.KEYS, BlockKind.COUNTS]
 
 
-def test_a_series_without_a_sample_gives_nothing() -> None:
+def test_a_series_without_samples_gives_no_keys_and_samples() -> None:
     empty = LogRecord(0, 0, ((A, ()),))
-    assert [one.kind for one in mapped([leased_job(0, 9)], empty)] == [BlockKind.COUNTS]
+    assert [block.kind for block in mapped([leased_job(0, 9)], empty)] == [BlockKind.COUNTS]
 
 
 def test_series_on_both_sides_of_a_bound_go_to_different_units() -> None:
@@ -94,9 +94,9 @@ def test_series_on_both_sides_of_a_bound_go_to_different_units() -> None:
     bounds = {job: [SeriesBound(high[0] % 4, *high)]}
     blocks = mapped([job], record(0, "a", "b"), bounds=bounds)
     assert low[0] == high[0]
-    assert [one.unit for one in blocks if one.kind is BlockKind.SAMPLES] == [0, 1]
-    assert [one.unit for one in blocks if one.kind is BlockKind.KEYS] == [0, 1]
+    assert [block.unit for block in blocks if block.kind is BlockKind.SAMPLES] == [0, 1]
+    assert [block.unit for block in blocks if block.kind is BlockKind.KEYS] == [0, 1]
 
 
-def test_a_task_without_records_gives_nothing() -> None:
+def test_a_task_without_records_gives_no_blocks() -> None:
     assert mapped([leased_job(0, 9)]) == []

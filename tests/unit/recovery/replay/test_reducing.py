@@ -33,7 +33,9 @@ SERIES = [labels(metric, name) for metric in ("up", "load", "free", "used") for 
 
 def records(count: int) -> list[LogRecord]:
     return [
-        LogRecord(offset, 1000 * HOUR, tuple((one, ((1000 * HOUR - HOUR * (offset % 3), offset),)) for one in SERIES))
+        LogRecord(
+            offset, 1000 * HOUR, tuple((labels, ((1000 * HOUR - HOUR * (offset % 3), offset),)) for labels in SERIES)
+        )
         for offset in range(count)
     ]
 
@@ -45,23 +47,23 @@ def replayed(
     store = DictStore()
     given = ReplayInput.of([JOB], replays.settings(), now=0, bounds={JOB: bounds})
     blocks: list[Block] = []
-    for one in some:
+    for record in some:
         mapper = Mapper(given)
-        mapper.take(0, batch_of([one]))
+        mapper.take(0, batch_of([record]))
         blocks += mapper.blocks()
     if backwards:
         blocks.reverse()
     outcomes = []
     for unit in range(given.units):
-        mine = [block for block in blocks if block.unit == unit]
-        outcome = reduce_unit(given, unit, mine, StoreOutput(store, given.jobs[0]))
+        unit_blocks = [block for block in blocks if block.unit == unit]
+        outcome = reduce_unit(given, unit, unit_blocks, StoreOutput(store, given.jobs[0]))
         outcomes.append(UnitOutcome.from_bytes(outcome.to_bytes()))
     return store, fold_outcomes(given.jobs[0], reversed(outcomes))
 
 
 def middle_bounds() -> list[SeriesBound]:
-    places = sorted(SeriesBound(key_of(one)[0] % 4, *key_of(one)) for one in SERIES)
-    return [places[5], places[6], places[20]]
+    bounds = sorted(SeriesBound(key_of(labels)[0] % 4, *key_of(labels)) for labels in SERIES)
+    return [bounds[5], bounds[6], bounds[20]]
 
 
 def test_blocks_may_arrive_in_any_order() -> None:
@@ -82,15 +84,16 @@ def test_a_groups_checksum_is_that_of_its_segments_in_order_through_all_units() 
     )
 
 
-def test_what_a_result_says_does_not_depend_on_the_units() -> None:
+def test_a_result_does_not_depend_on_the_units() -> None:
     one, several = replayed(records(9))[1], replayed(records(9), middle_bounds())[1]
 
-    def said(result: JobResult) -> list[object]:
+    def fields_of_groups(result: JobResult) -> list[object]:
         return [
-            (one.group, one.series, one.samples, one.least_time, one.greatest_time, one.late) for one in result.groups
+            (group.group, group.series, group.samples, group.least_time, group.greatest_time, group.late)
+            for group in result.groups
         ]
 
-    assert said(one) == said(several)
+    assert fields_of_groups(one) == fields_of_groups(several)
     assert one.counts == several.counts
     assert sum(late.samples for group in one.groups for late in group.late) == 2 * len(SERIES)
 
@@ -113,7 +116,7 @@ def test_outcomes_of_other_jobs_do_not_count() -> None:
 
 def test_faults_are_rows_of_at_most_a_megabyte() -> None:
     faults = [FaultyRecord(offset, 0, "why", bytes([offset]) * 900_000) for offset in range(5)]
-    blocks = [Block(0, BlockKind.FAULTS, -1, one.offset, encode_faults([one])) for one in reversed(faults)]
+    blocks = [Block(0, BlockKind.FAULTS, -1, fault.offset, encode_faults([fault])) for fault in reversed(faults)]
     store = DictStore()
     given = ReplayInput.of([JOB], replays.settings(), now=0, bounds={})
     outcome = reduce_unit(given, 0, blocks, StoreOutput(store, given.jobs[0]))
@@ -151,7 +154,7 @@ def test_each_key_is_reported_once_at_its_first_record_with_the_times_of_all_blo
         key_block(np.array([3, 9]), 1, np.array([20, 90])),
         key_block(np.array([9, 5, 1]), 2, np.array([95, 51, 10])),
     ]
-    summary, numbers = opened([one.rows for one in merged_key_rows(0, blocks, named="a job")])
+    summary, numbers = opened([key_row.rows for key_row in merged_key_rows(0, blocks, named="a job")])
     assert numbers == summary.key_low.tolist() == [5, 3, 9, 1]
     assert summary.least.tolist() == [50, 20, 90, 10]
     assert summary.greatest.tolist() == [51, 30, 95, 10]
@@ -160,20 +163,20 @@ def test_each_key_is_reported_once_at_its_first_record_with_the_times_of_all_blo
 
 
 @pytest.mark.parametrize("size", [1000, KEYS_PER_ROW - 1, KEYS_PER_ROW, 2 * KEYS_PER_ROW + 3, 50_000])
-def test_rows_of_keys_end_where_they_would_end_without_blocks(size: int) -> None:
+def test_rows_of_keys_end_at_the_same_keys_as_without_blocks(size: int) -> None:
     count = 40_000
     numbers, times = np.random.default_rng(3).permutation(count), np.arange(count)
     blocks = [key_block(numbers[at : at + size], at, times[at : at + size]) for at in range(0, count, size)]
     rows = list(merged_key_rows(3, blocks, named="a job"))
-    assert [one.rows[0].seq for one in rows] == [3 * ROWS_PER_UNIT + number for number in range(3)]
-    assert [one.keys for one in rows] == [KEYS_PER_ROW, KEYS_PER_ROW, count - 2 * KEYS_PER_ROW]
-    summary, found = opened([one.rows for one in rows])
+    assert [key_row.rows[0].seq for key_row in rows] == [3 * ROWS_PER_UNIT + number for number in range(3)]
+    assert [key_row.keys for key_row in rows] == [KEYS_PER_ROW, KEYS_PER_ROW, count - 2 * KEYS_PER_ROW]
+    summary, found = opened([key_row.rows for key_row in rows])
     assert found == summary.key_low.tolist() == numbers.tolist()
 
 
 def test_a_last_block_without_a_new_key_does_not_hold_back_the_keys_before_it() -> None:
     blocks = [key_block(np.array([5, 3]), 0, np.array([50, 30])), key_block(np.array([3]), 1, np.array([20]))]
-    assert sum(one.keys for one in merged_key_rows(0, blocks, named="a job")) == 2
+    assert sum(key_row.keys for key_row in merged_key_rows(0, blocks, named="a job")) == 2
 
 
 def test_a_unit_without_keys_has_no_rows_of_them() -> None:

@@ -31,7 +31,9 @@ SAMPLES = st.lists(st.tuples(st.integers(START, START + 5), VALUES), max_size=3)
 ONE_SERIES = st.tuples(st.sampled_from(SERIES), SAMPLES)
 CONTENT = st.one_of(st.lists(ONE_SERIES, max_size=4).map(tuple), st.lists(ONE_SERIES, max_size=4).map(tuple), st.none())
 BOUNDS = st.lists(
-    st.sampled_from([SeriesBound(key_of(one)[0] % GROUPS, *key_of(one)) for one in SERIES]), unique=True, max_size=4
+    st.sampled_from([SeriesBound(key_of(labels)[0] % GROUPS, *key_of(labels)) for labels in SERIES]),
+    unique=True,
+    max_size=4,
 ).map(sorted)
 
 
@@ -92,7 +94,7 @@ def run(case: Case, split: TaskSizes) -> DictStore:
 
 @given(cases(), SPLITS)
 @settings(max_examples=150, deadline=None)
-def test_a_replay_leaves_what_a_plain_loop_over_its_records_would(case: Case, split: TaskSizes) -> None:
+def test_a_replay_stores_the_same_as_a_simple_loop_over_its_records(case: Case, split: TaskSizes) -> None:
     store = run(case, split)
     for job in case.jobs:
         model = model_of_job(job, case.records, case.settings)
@@ -101,15 +103,15 @@ def test_a_replay_leaves_what_a_plain_loop_over_its_records_would(case: Case, sp
             assert replays.stored_samples(store, where) == model.samples[group]
         result = read_result(store, job)
         assert result is not None
-        assert [one.group for one in result.groups] == sorted(job.groups)
-        assert [one.samples for one in result.groups] == [
-            sum(map(len, model.samples[one.group].values())) for one in result.groups
+        assert [group.group for group in result.groups] == sorted(job.groups)
+        assert [group.samples for group in result.groups] == [
+            sum(map(len, model.samples[group.group].values())) for group in result.groups
         ]
-        assert [one.series for one in result.groups] == [len(model.samples[one.group]) for one in result.groups]
+        assert [group.series for group in result.groups] == [len(model.samples[group.group]) for group in result.groups]
         counts = result.counts
         assert (counts.records, counts.samples, counts.faults) == (model.records, model.all_samples, len(model.faults))
         assert (counts.too_old, counts.too_far_ahead) == (model.too_old, model.too_far_ahead)
-        found = [(one.offset, one.time, one.value) for one in read_faults(store, job)]
+        found = [(fault.offset, fault.time, fault.value) for fault in read_faults(store, job)]
         assert found == model.faults
 
 
@@ -117,14 +119,14 @@ def test_a_replay_leaves_what_a_plain_loop_over_its_records_would(case: Case, sp
 @settings(max_examples=150, deadline=None)
 def test_summaries_equal_those_of_a_simple_loop(case: Case, split: TaskSizes) -> None:
     store = run(case, split)
-    part_keys = {key_of(one): encode_part_key(dict(one)) for one in SERIES}
+    part_keys = {key_of(labels): encode_part_key(dict(labels)) for labels in SERIES}
     for job in case.jobs:
         model = model_of_job(job, case.records, case.settings) if job.wants_keys else None
         summary, keys = read_summary(store, job)
         rows = list(zip(*(column.tolist() for column in summary.columns()), strict=True))
         assert {row[:3]: row[3:] for row in rows} == {
-            key: (one.least, one.greatest, one.offset, one.position)
-            for key, one in (model.keys.items() if model else ())
+            key: (summary.least, summary.greatest, summary.offset, summary.position)
+            for key, summary in (model.keys.items() if model else ())
         }
         backwards = np.arange(len(rows))[::-1]
         assert replays.texts(keys(backwards)) == [part_keys[row[:3]] for row in reversed(rows)]

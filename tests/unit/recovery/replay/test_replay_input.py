@@ -26,7 +26,7 @@ def test_jobs_after_a_gap_are_another_wave() -> None:
     assert waves_of(jobs) == [[jobs[0], jobs[2]], [jobs[1]]]
 
 
-def test_empty_jobs_stand_where_they_are() -> None:
+def test_empty_jobs_keep_their_position() -> None:
     jobs = [leased_job(5, 5, bucket=2), leased_job(0, 5, bucket=1), leased_job(5, 5, bucket=3)]
     assert [sorted(job.bucket for job in wave) for wave in waves_of(jobs)] == [[1, 2, 3]]
     assert waves_of([]) == []
@@ -40,31 +40,31 @@ def test_units_are_numbered_throughout_the_wave() -> None:
 
 def test_results_live_longer_than_their_jobs() -> None:
     job = leased_job(0, 5, bucket=6, life=50 * HOUR)
-    told = ReplayInput.of([job], replays.settings(), now=7 * HOUR, bounds={}).jobs[0]
-    assert told.result_life == Lifetime(51 * HOUR, expires=58 * HOUR)
-    assert told.attempt == "plan.1"
+    input_job = ReplayInput.of([job], replays.settings(), now=7 * HOUR, bounds={}).jobs[0]
+    assert input_job.result_life == Lifetime(51 * HOUR, expires=58 * HOUR)
+    assert input_job.attempt == "plan.1"
 
 
 @pytest.mark.parametrize("now", [0, 700 * HOUR, 90_000 * HOUR], ids=["1970", "behind", "ahead"])
 def test_segments_live_from_the_plan_on_whatever_a_worker_s_clock_shows(now: int) -> None:
     """Scenario 38."""
     job = replace(leased_job(0, 5, bucket=1000), plan=new_plan_id(1100 * HOUR))
-    told = ReplayInput.of([job], replays.settings(), now=now, bounds={}).jobs[0]
-    assert told.data_life == Lifetime(5 * HOUR, expires=1105 * HOUR)
+    input_job = ReplayInput.of([job], replays.settings(), now=now, bounds={}).jobs[0]
+    assert input_job.data_life == Lifetime(5 * HOUR, expires=1105 * HOUR)
 
 
 def test_segments_of_a_plan_made_with_a_slow_clock_live_from_the_end_of_their_bucket() -> None:
-    """Scenario 38. The length reaches to the date from whenever they are written, which is later than the plan."""
+    """Scenario 38. Their lifetime reaches that date whenever they are written, which is after the plan."""
     job = replace(leased_job(0, 5, bucket=1000), plan=new_plan_id(700 * HOUR))
     assert data_life(job, replays.settings()) == Lifetime(306 * HOUR, expires=1006 * HOUR)
 
 
-def test_segments_of_a_plan_of_a_version_before_live_from_their_bucket_s_end_on() -> None:
+def test_segments_of_a_plan_of_the_previous_version_live_from_their_bucket_s_end_on() -> None:
     job = replace(leased_job(0, 5, bucket=1000), plan=new_plan_id(None))
     assert data_life(job, replays.settings()) == Lifetime(6 * HOUR, expires=1006 * HOUR)
 
 
-def test_a_wave_travels() -> None:
+def test_a_wave_can_be_pickled() -> None:
     job = leased_job(0, 5)
     given = ReplayInput.of([job], replays.settings(), now=0, bounds={job: [BOUND]})
     assert pickle.loads(pickle.dumps(given)) == given  # noqa: S301

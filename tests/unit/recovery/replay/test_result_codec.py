@@ -1,4 +1,4 @@
-"""What a job leaves, read back; and what becomes of it when bytes are not those that were written."""
+"""The results of a job are decoded as they were encoded, and changed bytes are detected."""
 
 import json
 from dataclasses import replace
@@ -60,14 +60,14 @@ def store() -> DictStore:
     return made
 
 
-def test_a_result_comes_back_as_it_was() -> None:
+def test_a_result_is_decoded_as_it_was_encoded() -> None:
     group = StoredGroup(3, 2, 5, 7, -4, 9, bytes(range(16)), 1, (LateSamples(-7, 3), LateSamples(5, 1)))
     counts = RecordCounts(1, 2, 3, 4, 5, 6, 7, 8, 9, (("EMPTY_NAME", 2), ("NOT_UTF8", 1)))
     result = JobResult((group, replace(group, least_time=None, greatest_time=None, late=())), counts, 77, 4, 3, 2)
     assert decode_result(encode_result(result), named="a job") == result
 
 
-def test_counts_over_many_hours_come_back_and_others_are_as_a_node_of_the_version_before_reads_them() -> None:
+def test_counts_over_many_hours_are_decoded_and_others_are_readable_by_the_previous_version() -> None:
     late = (LateSamples(-4_096, 3, hours=2_048), LateSamples(5, 1))
     group = StoredGroup(3, 2, 5, 7, -4, 9, bytes(range(16)), 1, late)
     row = encode_result(JobResult((group,), RecordCounts(), 77))
@@ -84,7 +84,7 @@ def test_the_row_that_marks_a_job_as_done_is_written_last(store: DictStore) -> N
     assert {SUMMARY, KEYS, FAULTS, RESULT} == set(store.kinds_in_order)
 
 
-def test_rows_live_as_long_as_they_should(store: DictStore) -> None:
+def test_rows_have_their_lifetimes(store: DictStore) -> None:
     of_results = Lifetime.from_present(ManualClock().now_ms(), JOB.life + RESULT_MARGIN_MS)
     assert set(store.lives.values()) == {of_results, data_life(JOB, replays.settings())}
 
@@ -96,7 +96,7 @@ def test_another_lease_of_a_job_has_no_result(store: DictStore) -> None:
         read_summary(store, replace(JOB, epoch=2))
 
 
-def test_only_the_rows_of_wanted_keys_are_read(store: DictStore) -> None:
+def test_only_the_rows_of_requested_keys_are_read(store: DictStore) -> None:
     summary, keys = read_summary(store, JOB)
     assert len(summary) == 3
     store.rows_read.clear()
@@ -107,26 +107,24 @@ def test_only_the_rows_of_wanted_keys_are_read(store: DictStore) -> None:
     assert store.rows_read == []
 
 
-def test_faults_come_back_with_where_why_and_what(store: DictStore) -> None:
+def test_faults_are_decoded_with_position_reason_and_content(store: DictStore) -> None:
     (fault,) = read_faults(store, JOB)
     assert (fault.offset, fault.time, fault.value) == (3, 1000 * HOUR, replays.POISON)
     assert fault.reason
 
 
 @pytest.mark.parametrize("kind", [SUMMARY, KEYS, FAULTS, RESULT])
-def test_bytes_that_are_not_those_that_were_written_are_refused_with_their_job_named(
-    store: DictStore, kind: str
-) -> None:
-    place, of, seq = next(key for key in store.written_rows if key[1] == kind)
-    data = bytearray(store.written_rows[place, of, seq])
+def test_changed_bytes_are_refused_with_the_name_of_their_job(store: DictStore, kind: str) -> None:
+    of_result, of, seq = next(key for key in store.written_rows if key[1] == kind)
+    data = bytearray(store.written_rows[of_result, of, seq])
     data[-1] ^= 1
-    store.written_rows[place, of, seq] = bytes(data)
+    store.written_rows[of_result, of, seq] = bytes(data)
     with pytest.raises(ResultDamaged, match=r"shard metrics/0, bucket 1000, attempt 'plan\.1'"):
         read_all(store)
 
 
 @pytest.mark.parametrize("kind", [SUMMARY, KEYS, FAULTS])
-def test_a_row_that_is_missing_is_noticed(store: DictStore, kind: str) -> None:
+def test_a_missing_row_is_detected(store: DictStore, kind: str) -> None:
     del store.written_rows[next(key for key in store.written_rows if key[1] == kind)]
     with pytest.raises(ResultDamaged, match=r"instead of|is missing"):
         read_all(store)
@@ -148,7 +146,7 @@ def test_a_row_of_another_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("length", range(30))
-def test_bytes_that_were_cut_off_are_refused(length: int) -> None:
+def test_truncated_bytes_are_refused(length: int) -> None:
     data = pack_sections([b"some", b"", b"bytes"])
     assert unpack_sections(data, named="a job") == [b"some", b"", b"bytes"]
     assert length < len(data)
@@ -158,22 +156,22 @@ def test_bytes_that_were_cut_off_are_refused(length: int) -> None:
 
 def keys_of(lengths: list[int], *, seed: int = 1) -> tuple[KeySummary, PartKeyBytes]:
     """Keys of bytes that can't be compressed."""
-    chance = np.random.default_rng(seed)
-    hashes = chance.integers(0, 2**64, (3, len(lengths)), dtype=np.uint64)
-    numbers = chance.integers(-(2**63), 2**63, (4, len(lengths)))
+    rng = np.random.default_rng(seed)
+    hashes = rng.integers(0, 2**64, (3, len(lengths)), dtype=np.uint64)
+    numbers = rng.integers(-(2**63), 2**63, (4, len(lengths)))
     offsets = np.cumsum([0, *lengths], dtype=np.int64)
-    return KeySummary(*hashes, *numbers), PartKeyBytes(offsets, chance.integers(0, 256, offsets[-1], dtype=np.uint8))
+    return KeySummary(*hashes, *numbers), PartKeyBytes(offsets, rng.integers(0, 256, offsets[-1], dtype=np.uint8))
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000])
-def test_summaries_and_keys_come_back_as_they_were(count: int) -> None:
+def test_summaries_and_keys_are_decoded_as_they_were_encoded(count: int) -> None:
     summary, keys = keys_of(np.random.default_rng(2).integers(0, 50, count).tolist())
     back = decode_summary(encode_summary(summary), named="a job")
     assert all(np.array_equal(*pair) for pair in zip(back.columns(), summary.columns(), strict=True))
     assert replays.texts(decode_keys(encode_keys(keys), count, named="a job")) == replays.texts(keys)
 
 
-def test_a_row_of_keys_that_would_be_too_large_becomes_several() -> None:
+def test_a_row_of_keys_that_would_be_too_large_is_split() -> None:
     summary, keys = keys_of([300_000] * 10)
     rows = list(key_rows(summary, keys))
     assert all(len(row.part_keys) <= MAX_ROW_BYTES for row in rows)
@@ -197,7 +195,7 @@ def test_rows_end_with_a_number_of_keys_or_of_bytes() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 16, 1000])
-def test_faults_may_be_cut_anywhere(size: int) -> None:
+def test_faults_may_be_split_anywhere(size: int) -> None:
     faults = [FaultyRecord(offset, -offset, f"why {offset} ü", bytes(offset * 7)) for offset in range(9)]
     stream = encode_faults(faults)
     cuts = [*range(0, len(stream), size), len(stream)]

@@ -1,4 +1,4 @@
-"""A replay leaves what a shard would have stored, had it read the same records."""
+"""A replay stores the same as a shard that reads the same records."""
 
 from contextlib import closing
 from pathlib import Path
@@ -38,15 +38,15 @@ def records() -> list[LogRecord]:
     """Duplicate, late and future samples, series without samples, invalid labels and an undecodable record. Some
     records are marked as checked, and some have no time.
     """
-    chance = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     made = []
     for offset in range(100, 160):
         time = BUCKET * HOUR + (offset - 100) * 1000
         series = []
         for _ in range(20):
-            metric, name = f"m{chance.integers(0, 9)}", f"n{chance.integers(0, 9)}"
-            times = time + chance.integers(-3 * HOUR, 3 * HOUR, chance.integers(0, 4)) // HOUR * HOUR
-            series.append((labels(metric, name), tuple((int(at), float(chance.integers(0, 99))) for at in times)))
+            metric, name = f"m{rng.integers(0, 9)}", f"n{rng.integers(0, 9)}"
+            times = time + rng.integers(-3 * HOUR, 3 * HOUR, rng.integers(0, 4)) // HOUR * HOUR
+            series.append((labels(metric, name), tuple((int(at), float(rng.integers(0, 99))) for at in times)))
         series.append((((("__name__", "bad"), ("", "empty"))), ((time, 1.0),)))
         series.append((tuple((f"l{number}", "x") for number in range(5)), ((time, 1.0),)))
         made.append(
@@ -62,7 +62,7 @@ def records() -> list[LogRecord]:
 
 @pytest.fixture
 def by_shard(tmp_path: Path) -> tuple[list[GroupWrite], Counters, list[tuple[int, int, bytes]]]:
-    """The groups as a shard encodes them, with what it counted and put aside."""
+    """The groups as a shard encodes them, with its counters and dead letters."""
     with closing(World(tmp_path, groups=GROUPS, sample_limits=LIMITS, record_limits=RECORD_LIMITS)) as world:
         counters = Counters()
         memory = MemoryBudget(1 << 30, SpillFolder(tmp_path / "spill", 1 << 30))
@@ -73,13 +73,15 @@ def by_shard(tmp_path: Path) -> tuple[list[GroupWrite], Counters, list[tuple[int
         some = records()
         for first in range(0, len(some), 7):
             part = some[first : first + 7]
-            offsets, times = np.array([one.offset for one in part]), np.array([one.time for one in part])
-            checked = np.array([one.times_checked for one in part])
+            offsets, times = np.array([record.offset for record in part]), np.array([record.time for record in part])
+            checked = np.array([record.times_checked for record in part])
             epochs = np.zeros(len(part), dtype=np.int64)
-            ingest.take(Records(offsets, times, epochs, checked, [one.value for one in part], int(offsets[-1]) + 1))
+            ingest.take(
+                Records(offsets, times, epochs, checked, [record.value for record in part], int(offsets[-1]) + 1)
+            )
         frozen = buffer.freeze()
         groups = [encode_group(frozen.run(group), BUCKET, group, "plan.1", HOUR) for group in range(GROUPS)]
-        letters = [(one.offset, one.time, one.value) for one in world.dead_letters.letters]
+        letters = [(letter.offset, letter.time, letter.value) for letter in world.dead_letters.letters]
     return groups, counters, letters
 
 
@@ -120,4 +122,4 @@ def test_counts_are_those_of_a_shard(
 def test_undecodable_records_are_reported(
     by_shard: tuple[object, Counters, list[tuple[int, int, bytes]]],
 ) -> None:
-    assert by_shard[2] == [(one.offset, one.time, POISON) for one in records() if one.series is None]
+    assert by_shard[2] == [(record.offset, record.time, POISON) for record in records() if record.series is None]

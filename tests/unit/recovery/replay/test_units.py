@@ -17,8 +17,8 @@ ALL = frozenset(range(GROUPS))
 
 
 def sampled(metric: np.ndarray, *, scale: float = 1.0, samples: float = 1.0, seed: int = 1) -> SampledSeries:
-    chance = np.random.default_rng(seed)
-    high, low = chance.integers(0, 2**64, (2, len(metric)), dtype=np.uint64)
+    rng = np.random.default_rng(seed)
+    high, low = rng.integers(0, 2**64, (2, len(metric)), dtype=np.uint64)
     return SampledSeries(metric.astype(np.uint64), high, low, np.full(len(metric), samples), scale)
 
 
@@ -45,7 +45,7 @@ def test_a_small_job_is_one_unit() -> None:
     assert bounds_of(sampled(np.arange(100), scale=10), 1000) == ()
 
 
-def test_a_sample_stands_for_as_much_as_it_was_taken_from() -> None:
+def test_a_sample_is_weighted_by_what_it_was_taken_from() -> None:
     few = sampled(np.arange(100), scale=1)
     many = sampled(np.arange(100), scale=80)
     assert bounds_of(few, 1000) == ()
@@ -72,12 +72,12 @@ def test_one_series_is_never_divided() -> None:
     assert bounds == (SeriesBound(3, 7, 3, 3),)
 
 
-def test_samples_that_are_not_kept_do_not_count() -> None:
+def test_samples_that_are_not_stored_do_not_count() -> None:
     sample = sampled(np.arange(1000), scale=10)
     assert len(bounds_of(sample, 1000, kept=frozenset({1}))) + 1 == 3
 
 
-def test_series_whose_samples_are_not_kept_count_a_little_where_their_keys_are_wanted() -> None:
+def test_series_whose_samples_are_not_stored_count_a_little_if_their_keys_are_wanted() -> None:
     sample = sampled(np.arange(1000), scale=64)
     assert bounds_of(sample, 1000, kept=frozenset()) == ()
     assert len(bounds_of(sample, 1000, kept=frozenset(), wants_keys=True)) + 1 == 4
@@ -112,16 +112,16 @@ def test_a_series_belongs_to_the_unit_whose_bounds_contain_it(
     columns = np.array(keys, dtype=np.uint64).reshape(-1, 3).T.copy()
     group = (columns[0] % np.uint64(GROUPS)).astype(np.uint16)
     order = unit_order(SeriesKeys(*columns), group, bounds)
-    places = sorted(range(len(keys)), key=lambda number: (keys[number][0] % GROUPS, *keys[number]))
-    assert order.number.tolist() == places
+    positions = sorted(range(len(keys)), key=lambda number: (keys[number][0] % GROUPS, *keys[number]))
+    assert order.number.tolist() == positions
     assert order.place[order.number].tolist() == list(range(len(keys)))
     covered = []
     for part in order.parts:
-        for place in range(part.first, part.end):
-            key = keys[places[place]]
+        for position in range(part.first, part.end):
+            key = keys[positions[position]]
             here = SeriesBound(key[0] % GROUPS, *key)
             assert (part.group, part.unit) == (key[0] % GROUPS, sum(bound <= here for bound in bounds))
-            covered.append(place)
+            covered.append(position)
     assert covered == list(range(len(keys)))
     by_unit = list(order.numbers_by_unit())
     assert len(by_unit) == len(bounds) + 1
@@ -131,5 +131,5 @@ def test_a_series_belongs_to_the_unit_whose_bounds_contain_it(
 def test_a_bound_that_no_series_has_lies_before_the_next_one() -> None:
     group, metric = np.array([0, 0, 1], dtype=np.uint64), np.array([4, 8, 1], dtype=np.uint64)
     hashes = np.zeros(3, dtype=np.uint64)
-    places = positions_of_bounds([SeriesBound(0, 5, 9, 9), SeriesBound(2, 0, 0, 0)], group, metric, hashes, hashes)
-    assert places == [1, 3]
+    positions = positions_of_bounds([SeriesBound(0, 5, 9, 9), SeriesBound(2, 0, 0, 0)], group, metric, hashes, hashes)
+    assert positions == [1, 3]
