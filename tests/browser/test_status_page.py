@@ -77,15 +77,15 @@ def test_a_recovering_node_is_followed_until_it_is_active_without_a_reload(node:
     expect(card(page, 1).locator(".badge")).to_have_text("Catching up")
     expect(card(page, 1)).to_contain_text("250 k")
 
-    requests = len(node.queries.asked)
-    node.status.told = (active(0), active(1))
+    requests = len(node.queries.requests)
+    node.status.statuses = (active(0), active(1))
     expect(card(page, 1).locator(".badge")).to_have_text("Active")
     expect(page.locator("#banner")).to_be_hidden()
     expect(card(page, 1).locator("progress")).to_be_hidden()
     # Partial answers are requested again.
     expect(page).to_have_title(re.compile("^Strandline"))
     assert page.evaluate("window.loadedOnce")
-    assert len(node.queries.asked) > requests
+    assert len(node.queries.requests) > requests
 
 
 def test_a_failing_shard_shows_the_reason_and_the_time_of_the_next_attempt(node: PageNode, watched: Watched) -> None:
@@ -123,7 +123,7 @@ def test_a_store_that_does_not_answer_is_named(node: PageNode, watched: Watched)
 
 
 def test_a_replay_worker_that_is_down_is_shown_with_the_reason(node: PageNode, watched: Watched) -> None:
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.2))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.2))
     worker = ProcessStatus(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason="no Java was found")
     node.status.others = (worker,)
     page = watched().open(node.url)
@@ -218,7 +218,7 @@ def test_hours_show_verdict_and_revision_and_a_selected_hour_shows_details(node:
 
 
 def test_an_error_of_the_hours_does_not_affect_the_rest_of_the_page(node: PageNode, watched: Watched) -> None:
-    node.told_hours.trouble = Retryable("Kafka at 127.0.0.1:9092 can't be reached", remedy="Start it")
+    node.hours.failure = Retryable("Kafka at 127.0.0.1:9092 can't be reached", remedy="Start it")
     watch = watched()
     watch.expected.append("503")
     page = watch.open(node.url)
@@ -228,7 +228,7 @@ def test_an_error_of_the_hours_does_not_affect_the_rest_of_the_page(node: PageNo
 
 
 def test_an_unresponsive_node_is_reported_until_it_answers_again(node: PageNode, watched: Watched) -> None:
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.5))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
     watch = watched()
     watch.expected.append("ERR_CONNECTION|Failed to fetch")
     page = watch.open(node.url)
@@ -256,7 +256,7 @@ def test_a_refresh_keeps_elements_and_the_focus(node: PageNode, watched: Watched
 
 
 def test_a_hidden_page_sends_no_requests(node: PageNode, watched: Watched) -> None:
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.5))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
     watch = watched()
     page = watch.open(node.url)
     page.clock.install()

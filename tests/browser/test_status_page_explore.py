@@ -93,7 +93,7 @@ def test_the_range_limits_what_is_queried(node: PageNode, watched: Watched) -> N
     expect(page.locator("#result-note")).to_contain_text("a point every 5 min")
     spans = [
         request.within.last - request.within.first
-        for request in node.queries.asked
+        for request in node.queries.requests
         if isinstance(request, CardinalityRequest) and request.within is not None
     ]
     assert spans == [900_000, 86_400_000]
@@ -215,7 +215,7 @@ def test_a_limited_number_of_matching_series_is_listed_on_request(watched: Watch
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
         shown(page, 300)
-        assert not [request for request in node.queries.asked if isinstance(request, SeriesRequest)]
+        assert not [request for request in node.queries.requests if isinstance(request, SeriesRequest)]
         page.locator("#series-details summary").click()
         expect(page.locator("#series tr")).to_have_count(50)
         expect(page.locator("#series-note")).to_have_text("50 of 300 series.")

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable
 
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.options import GatewayOptions
-from support.gateways import GatewayOfATest, serving
+from support.gateways import InProcessGateway, serving
 from support.http_servers import in_loop
 
 QUICK = GatewayOptions(timeout_s=0.2)
 
 
-def run(test: Callable[[GatewayOfATest], Awaitable[None]], options: GatewayOptions | None = None) -> GatewayOfATest:
-    async def serve_and_test() -> GatewayOfATest:
+def run(test: Callable[[InProcessGateway], Awaitable[None]], options: GatewayOptions | None = None) -> InProcessGateway:
+    async def serve_and_test() -> InProcessGateway:
         async with serving(options) as gateway:
             await test(gateway)
         assert gateway.gateway.figures().in_flight_bytes == 0
@@ -20,5 +20,5 @@ def run(test: Callable[[GatewayOfATest], Awaitable[None]], options: GatewayOptio
     return in_loop(serve_and_test())
 
 
-def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
+def outcomes(gateway: InProcessGateway) -> dict[Outcome, int]:
     return {outcome: count for outcome, count in gateway.gateway.figures().requests.items() if count}

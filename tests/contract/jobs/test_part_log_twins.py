@@ -157,7 +157,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
 
 
 def test_a_missing_acl_is_named_and_the_named_acls_suffice(guarded: GuardedKafka, part: PartIdentity) -> None:
-    topic = TopicOfATest(guarded.client(), {})
+    topic = TemporaryTopic(guarded.client(), {})
     clock = SystemClock()
 
     def try_all() -> None:

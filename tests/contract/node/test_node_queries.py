@@ -93,7 +93,7 @@ def test_where_two_shards_have_a_sample_at_one_time_the_higher_one_wins(node: No
 
 
 def test_each_series_is_returned_once_in_label_order(filled: NodeWorld) -> None:
-    answer = filled.ask(SeriesRequest((EVERY,), None, 100))
+    answer = filled.request(SeriesRequest((EVERY,), None, 100))
     found = labels_of(answer.keys)
     assert found == sorted(found)
     assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
@@ -103,7 +103,7 @@ def test_each_series_is_returned_once_in_label_order(filled: NodeWorld) -> None:
 
 def test_several_selectors_select_their_union(filled: NodeWorld) -> None:
     request = SeriesRequest((selector("m0"), selector('{name="only-1"}'), selector('m0{name="both"}')), None, 100)
-    answer = filled.ask(request)
+    answer = filled.request(request)
     assert names_of(answer.keys) == [("m0", "both"), ("m0", "only-0"), ("m1", "only-1")]
 
 
@@ -113,7 +113,7 @@ def test_no_selector_means_every_series(filled: NodeWorld) -> None:
 
 
 def test_series_are_truncated_at_the_limit_with_a_flag(filled: NodeWorld) -> None:
-    answer = filled.ask(SeriesRequest((EVERY,), None, 3))
+    answer = filled.request(SeriesRequest((EVERY,), None, 3))
     assert (len(answer.keys), answer.more) == (3, True)
 
 
@@ -173,7 +173,7 @@ def test_names_and_values_are_merged_with_their_counts(filled: NodeWorld) -> Non
 
 
 def test_a_truncated_list_is_flagged_and_its_counts_are_complete(filled: NodeWorld) -> None:
-    values = filled.ask(LabelValuesRequest("name", (), None, 1))
+    values = filled.request(LabelValuesRequest("name", (), None, 1))
     assert (values.terms(), values.counts.tolist(), values.more) == (["both"], [8], True)
     metrics = filled.request(LabelValuesRequest("__name__", (), None, 3))
     assert (metrics.terms(), metrics.counts.tolist(), metrics.more) == (["m0", "m1", "m2"], [3, 3, 2], True)
@@ -183,8 +183,8 @@ def test_keys_and_values_are_filtered_by_the_range(filled: NodeWorld) -> None:
     later = TimeRange(filled.worlds[0].clock.now_ms() + HOUR)
     past = TimeRange(0, min(record.time for record in filled.worlds[0].produced) - 1)
     for within, exists in ((later, True), (past, False)):
-        assert bool(len(filled.ask(SeriesRequest((EVERY,), within, 9)).keys)) is exists
-        assert bool(filled.ask(LabelValuesRequest("name", (), within, 9)).terms()) is exists
+        assert bool(len(filled.request(SeriesRequest((EVERY,), within, 9)).keys)) is exists
+        assert bool(filled.request(LabelValuesRequest("name", (), within, 9)).terms()) is exists
 
 
 def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
@@ -208,7 +208,7 @@ def test_samples_are_estimated_from_groups_and_buffers(filled: NodeWorld) -> Non
     def estimated(within: TimeRange | None, *metric: str) -> int | None:
         return filled.request(CardinalityRequest(tuple(map(selector, metric)), within, 1, samples=True)).samples
 
-    assert filled.ask(CardinalityRequest((), None, 1)).samples is None, "only on request"
+    assert filled.request(CardinalityRequest((), None, 1)).samples is None, "only on request"
     assert estimated(None) == estimated(ALL_TIMES) == 3 * an_hour
     assert estimated(TimeRange(0, 1)) == 0
     assert estimated(TimeRange(opened * HOUR, (opened + 1) * HOUR)) == an_hour
@@ -243,9 +243,9 @@ def test_buckets_have_their_counts(filled: NodeWorld) -> None:
         assert (stored.state, stored.active, stored.samples, stored.bytes) == ("stored", 5, 9, 0)
         assert (current.state, current.active, current.samples) == ("open", 5, 9)
         assert (current.start, current.end) == (opened * HOUR, (opened + 1) * HOUR)
-    assert {bucket.bucket for bucket in filled.ask(BucketsRequest(None, 1)).buckets} == {opened}
+    assert {bucket.bucket for bucket in filled.request(BucketsRequest(None, 1)).buckets} == {opened}
     within = TimeRange(opened * HOUR - HOUR, opened * HOUR - 1)
-    assert {bucket.bucket for bucket in filled.ask(BucketsRequest(within, 9)).buckets} == {opened - 1}
+    assert {bucket.bucket for bucket in filled.request(BucketsRequest(within, 9)).buckets} == {opened - 1}
 
 
 def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) -> None:
@@ -355,18 +355,18 @@ def test_lookups_have_the_same_answers_from_the_jvms_and_from_python(filled: Nod
     ]
     links = [client for client in filled.clients.values() if isinstance(client, CountingLink)]
     publishes, filled.publishes = filled.publishes, False
-    before = [content_of(filled.ask(request)) for request in requests]
+    before = [content_of(filled.request(request)) for request in requests]
     assert not any(link.answered for link in links)
     filled.publishes = publishes
 
     def all_have_answered() -> bool:
-        filled.ask(requests[0])
+        filled.request(requests[0])
         return all(link.answered for link in links)
 
     if filled.publishes:
         # A connection to a JVM that did not listen yet is retried after a while.
         assert wait_until(all_have_answered, timeout=30, clock=CLOCK)
-    assert [content_of(filled.ask(request)) for request in requests] == before
+    assert [content_of(filled.request(request)) for request in requests] == before
     assert all(link.answered > len(requests) / 2 if filled.publishes else not link.answered for link in links)
 
 

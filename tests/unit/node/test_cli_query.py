@@ -136,7 +136,7 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
         ["up", "2025-11-16T11:00:00Z", "3"],
     ]
     assert cli.main(["query", "up", "--start", "-1h", "--end=-30m", "--step", "15"]) == ExitCode.OK
-    requests = [dict(parameters) for _, _, parameters in node.asked]
+    requests = [dict(parameters) for _, _, parameters in node.requests]
     assert [(request["start"], request["end"], request["step"]) for request in requests] == [
         ("1763287200", "1763290800", "60"),
         ("1763287200", "1763289000", "15"),

@@ -97,10 +97,10 @@ def test_metric_names_are_requested_from_the_node(
     node.data("/api/v1/label/__name__/values", ["node_cpu", "node_load1"])
     for command in ("query", "series", "labels"):
         assert completions(monkeypatch, capsys, command, "--url", node.url, "node_l") == ["node_load1"]
-    assert node.asked[0][2] == [("match[]", '{__name__=~"node_l.*"}'), ("limit", "201")]
-    node.asked.clear()
+    assert node.requests[0][2] == [("match[]", '{__name__=~"node_l.*"}'), ("limit", "201")]
+    node.requests.clear()
     assert completions(monkeypatch, capsys, "query", "--url", node.url, "'up{'") == []
-    assert node.asked == [], "there are no completions inside braces"
+    assert node.requests == [], "there are no completions inside braces"
 
 
 def test_without_a_node_there_are_no_completions(

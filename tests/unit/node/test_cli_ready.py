@@ -74,7 +74,7 @@ def test_an_hour_that_is_not_ready_has_its_own_exit_code_and_lists_partitions_be
     stuck = other_group(world)
     world.store.before = group_fails(stuck)
     world.pass_hours(1)
-    world.store.before = quietly
+    world.store.before = no_fault
     code, document = commands.json("ready", HOURS[2])
     assert (code, document["ready"]) == (ExitCode.NOT_READY, False)
     assert code == 6

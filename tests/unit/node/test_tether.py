@@ -43,7 +43,7 @@ def test_program_keeps_its_process_id() -> None:
     command = tether.tethered([sys.executable, "-c", "import os; print(os.getpid())"])
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        output, _ = child.communicate(timeout=PATIENCE)
+        output, _ = child.communicate(timeout=STACK_TIMEOUT)
 
     assert int(output) == child.pid
 

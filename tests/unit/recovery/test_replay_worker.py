@@ -36,7 +36,7 @@ def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_exits(bench: Ben
 def test_a_runner_is_given_leased_jobs_under_their_new_epochs(bench: Bench) -> None:
     bench.plan(job(0, 1), replace(job(0, 2), epoch=4))
     given: list[Job] = []
-    bench.worker(Runs(lambda jobs, _: given.extend(jobs))).step()
+    bench.worker(FakeRunner(lambda jobs, _: given.extend(jobs))).step()
     assert [(job.state, job.worker, job.epoch) for job in given] == [
         (JobState.LEASED, "w", 1),
         (JobState.LEASED, "w", 5),
@@ -63,8 +63,8 @@ def test_only_jobs_that_are_marked_as_done_are_reported_as_done(bench: Bench) ->
         on_progress(1.0)
         assert bench.store.remove_job(bench.job(1))
 
-    bench.worker(Runs(during_run)).step()
-    assert bench.told_of() == [([2], 1.0)]
+    bench.worker(FakeRunner(during_run)).step()
+    assert bench.progress_reports() == [([2], 1.0)]
 
 
 def test_failed_jobs_are_not_reported_as_done(bench: Bench) -> None:
@@ -87,7 +87,7 @@ def test_a_job_whose_lease_was_lost_in_the_meantime_is_not_marked_as_done(bench:
         stored = bench.job(1)
         assert bench.store.replace_job(stored, replace(stored, epoch=stored.epoch + 1, worker="v"))
 
-    bench.worker(Runs(during_run)).step()
+    bench.worker(FakeRunner(during_run)).step()
     assert bench.states() == {1: JobState.LEASED, 2: JobState.DONE}
     assert bench.job(1).worker == "v"
 
@@ -112,7 +112,7 @@ def test_a_run_ends_early_once_all_of_its_leases_are_lost(bench: Bench) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LeaseKeeper, "renew_if_due", renew_now)
-        bench.worker(Runs(during_run)).step()
+        bench.worker(FakeRunner(during_run)).step()
     assert reached == []
     assert bench.states() == {}
 
@@ -138,7 +138,7 @@ def test_leases_are_renewed_while_a_run_lasts(bench: Bench) -> None:
         assert seen.wait(timeout=60)
         assert all(job.leased_until == first_end + 20_000 for job in bench.store.jobs(SHARDS[0]))
 
-    bench.worker(Runs(during_run), store=Watched()).step()
+    bench.worker(FakeRunner(during_run), store=Watched()).step()
     assert bench.states() == {1: JobState.DONE, 2: JobState.DONE}
 
 
@@ -204,7 +204,7 @@ def test_a_worker_that_is_to_stop_releases_unfinished_jobs(bench: Bench) -> None
         on_progress(0.5)
         pytest.fail("the run continued")
 
-    bench.worker(Runs(during_run)).run_until_done(stopping.is_set)
+    bench.worker(FakeRunner(during_run)).run_until_done(stopping.is_set)
     assert bench.states() == {1: JobState.PENDING, 2: JobState.PENDING}
     assert (bench.job(1).failures, bench.job(1).worker) == (0, "")
 
@@ -216,7 +216,7 @@ def test_a_worker_that_is_interrupted_releases_its_jobs(bench: Bench) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bench.worker(Runs(during_run)).step()
+        bench.worker(FakeRunner(during_run)).step()
     assert bench.states() == {1: JobState.PENDING}
 
 
@@ -255,7 +255,7 @@ def test_two_workers_share_the_jobs(bench: Bench) -> None:
     def during_run(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         bench.worker(second, "v", wave_records=100).step()
 
-    first = Runs(during_run)
+    first = FakeRunner(during_run)
     bench.worker(first, wave_records=10).step()
     assert (first.runs, second.runs) == ([[(0, 1)]], [[(0, 2), (0, 3)]])
     assert set(bench.states().values()) == {JobState.DONE}

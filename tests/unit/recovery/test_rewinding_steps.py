@@ -22,7 +22,7 @@ from strandline.store.rows import ManifestRows, ManifestWrite, Ownership
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
 from support.manifest_rows import SHARD, row
 from support.rewind_plans import GROUPS, HOUR, planned, stored
-from support.shard_world import FaultyStore, StoreCall, quietly
+from support.shard_world import FaultyStore, StoreCall, no_fault
 
 pytestmark = pytest.mark.unit
 
@@ -122,7 +122,7 @@ def test_a_store_that_fails_in_the_middle_leaves_a_shorter_rewind_that_can_be_co
     with pytest.raises(StoreUnavailable):
         shard.rewind(17, most_rows=3)
     assert shard.superseded() == {19, 20}
-    shard.store.before = quietly
+    shard.store.before = no_fault
     assert shard.rewind(17, most_rows=3).rows == 6
     assert shard.superseded() == {17, 18, 19, 20}
 
@@ -134,7 +134,7 @@ def test_a_rewind_that_loses_ownership_stops_and_does_not_end_the_new_owner_s(
 
     def overtake(call: StoreCall) -> None:
         if call.name == "commit" and shard.superseded():
-            shard.store.after = quietly
+            shard.store.after = no_fault
             shard.take()
 
     shard.store.after = overtake

@@ -60,7 +60,7 @@ def test_cuts_that_expire_together_in_any_order_are_not_a_gap(world: World) -> N
     assert_world_sound(world)
     for table in ("cuts", "flush_groups"):
         damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date + 1, FIRST + 1)  # noqa: S608
-    assert FindingKind.CUTS_TORN in {finding.kind for finding in found_in(world)}, "it has not expired yet"
+    assert FindingKind.CUTS_TORN in {finding.kind for finding in findings_of(world)}, "it has not expired yet"
 
 
 @pytest.fixture

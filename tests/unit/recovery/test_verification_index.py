@@ -104,7 +104,7 @@ def test_checks_that_need_a_damaged_index_bucket_are_skipped_with_a_note(world: 
     options = world.options
     found = verified(world.sqlite, options.shard, options.groups, options.policy, clock=world.clock)
     assert [finding.kind for finding in found.findings] == [FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_CHECKSUM]
-    assert remarks(found) == {NoteKind.NOT_COMPARED}
+    assert note_kinds(found) == {NoteKind.NOT_COMPARED}
 
 
 def test_a_key_with_another_hash_than_its_labels_have(world: World, damage: Damage) -> None:
@@ -146,7 +146,7 @@ def test_a_record_that_ends_before_it_starts(world: World, damage: Damage) -> No
         record.start = record.end + 1
 
     rewritten(damage, FIRST + 2, change)
-    found = found_in(world, Scope(samples=False))
+    found = findings_of(world, Scope(samples=False))
     assert [finding.kind for finding in found] == [FindingKind.RECORD_TIMES]
     assert 'metric_1{name="sometimes"}' in found[0].what
 
@@ -287,7 +287,7 @@ def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
         contents.records[contents.id_of(SOMETIMES)].start += 1
 
     rewritten(damage, FIRST + 1, change)
-    sound_world(world)  # Newer records count: the one with its end also contains the start.
+    assert_world_sound(world)  # Newer records count: the one with its end also contains the start.
 
     def change_both(contents: Contents) -> None:
         change(contents)
@@ -302,7 +302,7 @@ def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
 def test_a_record_that_was_lost_completely_leaves_its_active_ids(world: World, damage: Damage) -> None:
     for bucket in (FIRST + 1, FIRST + 2):
         rewritten(damage, bucket, lambda contents: contents.records.pop(contents.id_of(SOMETIMES)))
-    found = found_in(world)
+    found = findings_of(world)
     assert [(finding.kind, finding.bucket) for finding in found] == [(FindingKind.ACTIVE_UNKNOWN, FIRST + 1)]
 
 

@@ -161,7 +161,7 @@ def test_a_load_that_loses_a_key_is_found(world: World, tmp_path: Path, monkeypa
 
 
 def test_a_copy_that_is_correct(world: World, scope: Scope) -> None:
-    assert remarks(sound_world(world, scope)) == set()
+    assert note_kinds(assert_world_sound(world, scope)) == set()
 
 
 def test_a_missing_copy_is_a_note(world: World, scope: Scope) -> None:
@@ -200,7 +200,7 @@ def test_records_that_have_expired_are_not_a_fault_of_the_copy(world: World, sco
     """Keys that a shard has lost because it was down for too long: its bitmaps contain them, and the copy may too."""
     assert scope.copy is not None
     world.pass_time(until_only_the_copied_bucket_is_left(world, scope))
-    assert {finding.kind for finding in found_in(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
+    assert {finding.kind for finding in findings_of(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
 
 
 def test_records_that_expire_while_they_are_read_are_not_a_fault_of_the_copy(world: World, scope: Scope) -> None:

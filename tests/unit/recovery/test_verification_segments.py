@@ -133,7 +133,7 @@ def test_a_wrong_checksum(stored: Stored) -> None:
 def test_a_wrong_sum(stored: Stored, column: str, *, samples: bool) -> None:
     stated = getattr(stored.row, column)
     stored.damage.row(stored.bucket, stored.group, **{column: stated + 1})
-    found = the_only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
+    found = only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
     assert f"have {stated} " in found.what
     assert found.what.endswith(f"its row states {stated + 1}")
 
@@ -191,7 +191,7 @@ def test_a_series_that_occurs_twice_with_the_same_times(stored: Stored) -> None:
     )
     (again,) = encode_run(last)
     stored.put([segments[0], again, *segments[1:]])
-    found = found_in(stored.world)
+    found = findings_of(stored.world)
     assert [finding.kind for finding in found] == [FindingKind.SEGMENT_ORDER]
     assert "at a time that is not after the previous segment" in found[0].what
 
@@ -223,11 +223,11 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
     run = merge_runs(runs_of(stored))
     stored.put(encode_run(run, target_bytes=40))
     assert any(segment.seq for segment in stored.damage.segments_of(stored.row)), "series continue in another segment"
-    sound_world(stored.world)
+    assert_world_sound(stored.world)
     stored.damage.rewrite_index(
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, HOUR))
     )
-    wrong = [finding for finding in found_in(stored.world) if finding.group == stored.group]
+    wrong = [finding for finding in findings_of(stored.world) if finding.group == stored.group]
     assert [finding.kind for finding in wrong] == [FindingKind.ACTIVE_TIMES]
     assert f": {len(run)}, the first is" in wrong[0].what
     (first_part, *_) = runs_of(stored)
@@ -235,7 +235,7 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
     stored.damage.rewrite_index(
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, low))
     )
-    wrong = [finding for finding in found_in(stored.world) if finding.group == stored.group]
+    wrong = [finding for finding in findings_of(stored.world) if finding.group == stored.group]
     assert [finding.kind for finding in wrong] == [FindingKind.ACTIVE_TIMES], "later segments contain later times"
 
 
@@ -289,7 +289,7 @@ def test_a_finding_does_not_stop_the_other_checks(stored: Stored) -> None:
     stored.damage.row(FIRST, stored.group, checksum=bytes(16))
     stored.damage.row(stored.bucket, stored.group, samples=1)
     stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 3, stored.group)
-    found = found_in(stored.world)
+    found = findings_of(stored.world)
     assert [(finding.kind, finding.bucket) for finding in found] == [
         (FindingKind.SEGMENT_CHECKSUM, FIRST),
         (FindingKind.SEGMENT_SUMS, stored.bucket),

@@ -172,7 +172,7 @@ def test_a_recreated_topic_leaves_both_sides_of_the_reset_consistent(world: Worl
     produce_everywhere(world, "new")
     world.start(accepted=Accepted(another_topic=True))
     live(world, 2, "new")
-    assert sound_world(world).counts.buckets == 2 + 1 + 1, "the reset has replaced one"
+    assert assert_world_sound(world).counts.buckets == 2 + 1 + 1, "the reset has replaced one"
 
 
 @pytest.mark.parametrize("is_designated", [False, True])

@@ -60,7 +60,7 @@ def test_no_attempt_is_run_twice(bench: Bench) -> None:
         if len(jobs) > 1 or jobs[0].failures < 2:
             raise ReplayFailed("a task was lost")
 
-    bench.worker(Runs(during_run)).run_until_done()
+    bench.worker(FakeRunner(during_run)).run_until_done()
     assert len(set(attempts)) == len(attempts) == 3 * (1 + 3)
     done = [job for shard in SHARDS for job in bench.store.jobs(shard)]
     assert [(job.state, job.failures) for job in done] == [(JobState.DONE, 2)] * 3
@@ -151,7 +151,7 @@ def test_a_suspect_that_another_worker_has_leased_in_the_meantime_stays_a_suspec
         if errors:
             raise errors.pop()
 
-    runs = Runs(during_run)
+    runs = FakeRunner(during_run)
     worker = bench.worker(runs)
     worker.step()
     for bucket in (1, 2):
@@ -170,7 +170,7 @@ def test_a_suspect_stays_a_suspect_until_it_was_read(bench: Bench) -> None:
         if errors:
             raise errors.pop()
 
-    runs = Runs(during_run)
+    runs = FakeRunner(during_run)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)], [(0, 1)], [(0, 1)], [(0, 2)]]
     assert [job.failures for job in bench.store.jobs(SHARDS[0])] == [0, 0]
@@ -185,7 +185,7 @@ def test_a_wave_whose_leases_were_all_lost_leaves_no_suspects(bench: Bench) -> N
             is_lost.clear()
             raise LeaseLost("taken")
 
-    runs = Runs(during_run)
+    runs = FakeRunner(during_run)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 2
 
@@ -229,7 +229,7 @@ def test_a_shard_that_cannot_be_read_does_not_block_others(bench: Bench) -> None
         if any(job.shard == SHARDS[0] for job in jobs):
             raise StoreUnavailable("partition 0 has no leader")
 
-    runs = Runs(during_run)
+    runs = FakeRunner(during_run)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done(lambda: bench.clock.monotonic() - begun > 600)
     both, first, second = [(0, 1), (1, 1), (0, 2), (1, 2)], [(0, 1), (0, 2)], [(1, 1), (1, 2)]
@@ -250,7 +250,7 @@ def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None
             is_away.clear()
             raise StoreUnavailable("the store is away")
 
-    runs = Runs(during_run)
+    runs = FakeRunner(during_run)
     worker = bench.worker(runs)
     worker.run_until_done()
     assert runs.runs == [[(0, 1), (1, 1)], [(0, 1)], [(1, 1)]]
@@ -314,7 +314,7 @@ def test_a_temporary_error_is_not_a_failure_and_is_retried_after_a_pause(bench: 
             is_away.pop()
             raise StoreUnavailable("the store is away")
 
-    runs = Runs(during_run)
+    runs = FakeRunner(during_run)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 7
@@ -352,5 +352,5 @@ def test_leases_of_a_run_without_progress_are_not_renewed(bench: Bench, monkeypa
         assert renewed_after(2 * 600 - 10)
         assert not renewed_after(30)
 
-    bench.worker(Runs(during_run), stall_s=600.0).step()
+    bench.worker(FakeRunner(during_run), stall_s=600.0).step()
     assert bench.states() == {1: JobState.DONE}, "no other worker has taken it, so it counts"

@@ -161,7 +161,7 @@ def test_the_node_reports_the_number_of_series_and_estimates_their_samples(
         node.data("/api/v1/strandline/cardinality", {"series": 1234, "samples": 24_680}, "about")
         command = ["promql", "explain", "sum(up)", "--time", "1000", "--url", node.url]
         assert cli.main(command) == ExitCode.OK
-        [(_, _, parameters)] = node.asked
+        [(_, _, parameters)] = node.requests
         captured = capsys.readouterr()
         assert cli.main([*command, "--output", "json"]) == ExitCode.OK
         document = json.loads(capsys.readouterr().out)

@@ -194,12 +194,12 @@ class TestTls:
         with pytest.raises(NodeUntrusted, match="can't be verified") as raised:
             self.series(secure, TlsVerification())
         assert "--ca-file" in raised.value.remedy
-        assert secure.asked == []
+        assert secure.requests == []
 
     def test_a_certificate_for_another_host_is_not_enough(self, secure: FakeNode, certificates: Certificates) -> None:
         with pytest.raises(NodeUntrusted, match=r"[Hh]ostname mismatch"):
             self.series(secure, TlsVerification(certificates.ca), "localhost")
-        assert secure.asked == []
+        assert secure.requests == []
 
     def test_the_node_s_own_certificate_is_accepted_for_any_host(
         self, secure: FakeNode, certificates: Certificates
@@ -213,7 +213,7 @@ class TestTls:
         for other in (certificates.client_certificate, certificates.ca):
             with pytest.raises(NodeUntrusted, match=r"is not the one in http\.tls_certificate_file"):
                 self.series(secure, TlsVerification.pinned_to(other.read_text()))
-        assert secure.asked == []
+        assert secure.requests == []
 
     def test_a_node_without_tls_has_another_error_than_an_untrusted_one(self, node: FakeNode) -> None:
         with pytest.raises(NodeUntrusted, match="the TLS handshake with") as raised:

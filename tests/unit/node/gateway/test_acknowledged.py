@@ -43,7 +43,7 @@ def series_of(number: int, sent: SentRequest) -> list[Series]:
     return [up(series, time=number + 1) for series in range(sent.series)]
 
 
-async def exchange(gateway: GatewayOfATest, number: int, sent: SentRequest) -> Answer | None:
+async def exchange(gateway: InProcessGateway, number: int, sent: SentRequest) -> Answer | None:
     body = body_of(*series_of(number, sent), *([BAD] if sent.has_invalid else []))
     answer = asyncio.create_task(gateway.write(body))
     if sent.fate == "client-gone":
@@ -55,7 +55,7 @@ async def exchange(gateway: GatewayOfATest, number: int, sent: SentRequest) -> A
         return None
 
 
-def settle(gateway: GatewayOfATest, requests: list[SentRequest], *, late: bool) -> None:
+def settle(gateway: InProcessGateway, requests: list[SentRequest], *, late: bool) -> None:
     """Settle the held batches, the newest first, since Kafka may answer in any order."""
     for batch in reversed(list(gateway.producer.held)):
         ((_, _, samples), *_) = decoded({0: [batch.records[0].value]})
@@ -84,7 +84,7 @@ async def send_and_check(requests: list[SentRequest], room: int) -> None:
                 await asyncio.sleep(0.002)
 
 
-def check(gateway: GatewayOfATest, requests: list[SentRequest], answers: list[Answer | None]) -> None:
+def check(gateway: InProcessGateway, requests: list[SentRequest], answers: list[Answer | None]) -> None:
     stored = gateway.written()
     for number, (sent, answer) in enumerate(zip(requests, answers, strict=True)):
         if answer is None:

@@ -21,8 +21,8 @@ def run(
     test: Callable[[InProcessGateway], Awaitable[None]],
     options: GatewayOptions | None = None,
     http: Mapping[str, object] | None = None,
-) -> GatewayOfATest:
-    async def serve_and_test() -> GatewayOfATest:
+) -> InProcessGateway:
+    async def serve_and_test() -> InProcessGateway:
         async with serving(options, http=http) as gateway:
             await test(gateway)
             await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes == 0)
@@ -33,7 +33,7 @@ def run(
 
 @asynccontextmanager
 async def announced_body(
-    gateway: GatewayOfATest, length: int, sent: bytes = b"", **headers: str
+    gateway: InProcessGateway, length: int, sent: bytes = b"", **headers: str
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A client that announces a body, sends a part of it, and disconnects at the end."""
     host, port = gateway.url.removeprefix("http://").split(":")
@@ -67,7 +67,7 @@ def test_clients_that_announce_a_large_body_and_send_none_reserve_almost_no_room
 
 
 def test_room_is_reserved_for_the_bytes_that_have_arrived() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         async with announced_body(gateway, LARGE, bytes(5_000)) as (_, writer):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 5_000)
             writer.write(bytes(3_000))
@@ -77,7 +77,7 @@ def test_room_is_reserved_for_the_bytes_that_have_arrived() -> None:
 
 
 def test_partial_bodies_that_together_exceed_the_limit_all_succeed() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         bodies = [body_of(*(up(100 * number + place) for place in range(100))) for number in range(12)]
 
         async def halves(body: bytes) -> AsyncIterator[bytes]:
@@ -95,7 +95,7 @@ def test_partial_bodies_that_together_exceed_the_limit_all_succeed() -> None:
 def test_a_body_without_room_for_its_rest_is_put_off_and_releases_everything() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=0.4)
 
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         async with announced_body(gateway, LARGE, bytes(10_000)):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
             async with announced_body(gateway, LARGE, bytes(12_000)) as (reader, _):
@@ -113,7 +113,7 @@ def test_a_body_without_room_for_its_rest_is_put_off_and_releases_everything() -
 def test_a_client_that_disconnects_while_its_body_waits_releases_its_room() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=60)
 
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         async with announced_body(gateway, LARGE, bytes(10_000)):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
             async with announced_body(gateway, LARGE, bytes(12_000)):

@@ -160,7 +160,7 @@ def test_one_failed_record_fails_its_batch() -> None:
 def test_a_full_queue_fails_the_batch_after_its_queued_records_are_settled() -> None:
     scripted = ScriptedProducer(refusal=BufferError(), refuse_after=2, holding=True)
     scripted.send(4)
-    assert scripted.deliveries.told == []
+    assert scripted.deliveries.outcomes == []
     scripted.clients[0].holding = False
     (error,) = scripted.results()
     assert "the producer's queue is full" in str(error)
@@ -189,7 +189,7 @@ def test_a_fatal_error_of_the_client_leads_to_a_new_client(how: str) -> None:
         scripted.send()
         assert isinstance(scripted.results()[0], NotDelivered)
     eventually(lambda: scripted.producer.counts().renewals == 1)
-    before = len(scripted.deliveries.told)
+    before = len(scripted.deliveries.outcomes)
     scripted.send()
     assert scripted.results(before + 1)[-1] is None
     assert len(scripted.clients) == 2

@@ -11,7 +11,7 @@ from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.options import GatewayOptions
 from strandline.node.shard.log import LogUnreachable
 from support.gateway_runs import QUICK, outcomes, run
-from support.gateways import HEADERS, GatewayOfATest, body_of, eventually_in_loop, serving, up
+from support.gateways import HEADERS, InProcessGateway, body_of, eventually_in_loop, serving, up
 from support.http_servers import in_loop
 
 pytestmark = pytest.mark.unit
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 class TestUnavailableKafka:
     @pytest.mark.parametrize("delivered", [0, 2])
     def test_a_failed_delivery_is_answered_with_retry_after(self, delivered: int) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(*(up(number) for number in range(50)))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -35,7 +35,7 @@ class TestUnavailableKafka:
         assert outcomes(run(test)) == {Outcome.KAFKA_UNAVAILABLE: 1}
 
     def test_an_answer_that_times_out_is_a_503_and_its_bytes_count_until_the_delivery_fails(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answer = await gateway.write(body_of(up(1)))
             assert answer.status == 503
@@ -49,7 +49,7 @@ class TestUnavailableKafka:
         run(test, QUICK)
 
     def test_no_body_is_read_while_brokers_are_known_to_be_unreachable(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.topic.trouble = LogUnreachable("no broker answers")
             answer = await gateway.write(bytes(1 << 20))
             assert answer.status == 503
@@ -61,7 +61,7 @@ class TestUnavailableKafka:
         run(test)
 
     def test_new_partitions_are_used_from_the_next_request_on(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             body = body_of(*(up(number) for number in range(100)))
             await gateway.write(body)
             assert set(gateway.producer.log) == {0, 1, 2, 3}
@@ -77,7 +77,7 @@ class TestBackPressure:
     OPTIONS = GatewayOptions(max_in_flight=3 << 10, timeout_s=0.8)
 
     def test_a_request_without_room_waits_and_then_gets_503(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
@@ -94,7 +94,7 @@ class TestBackPressure:
         assert outcomes(run(test, self.OPTIONS)) == {Outcome.WRITTEN: 2, Outcome.PUT_OFF: 1}
 
     def test_released_room_admits_the_next_request(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answers = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(3)]
             await eventually_in_loop(lambda: gateway.gateway.figures().waiting_requests == 1)
@@ -108,7 +108,7 @@ class TestBackPressure:
     def test_requests_get_503_if_all_room_is_taken_while_brokers_are_unreachable(self) -> None:
         """By default, Prometheus drops requests that were answered with 429."""
 
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
@@ -125,7 +125,7 @@ class TestBackPressure:
 
 class TestDisconnectedClients:
     def test_records_given_to_kafka_are_delivered_and_their_room_is_released(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -139,7 +139,7 @@ class TestDisconnectedClients:
         assert len(run(test).written()) == 1
 
     def test_a_partial_body_releases_its_room(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             host, port = gateway.url.removeprefix("http://").split(":")
             _, writer = await asyncio.open_connection(host, int(port))
             head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
@@ -170,7 +170,7 @@ class TestDisconnectedClients:
 
 class TestStopping:
     def test_requests_in_progress_finish_and_new_ones_get_503(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             request = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -185,7 +185,7 @@ class TestStopping:
         assert outcomes(run(test)) == {Outcome.WRITTEN: 1, Outcome.STOPPING: 1}
 
     def test_closing_waits_until_records_given_to_kafka_are_delivered(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             request = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -197,7 +197,7 @@ class TestStopping:
 
 class TestHealth:
     def test_readiness_reports_the_reason(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             assert (await gateway.get("/-/ready")).status == 200
             gateway.topic.trouble = Fatal("there is no topic up", remedy="Make it")
             not_ready = await gateway.get("/-/ready")
@@ -208,14 +208,14 @@ class TestHealth:
         run(test)
 
     def test_only_post_is_accepted(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             assert (await gateway.get("/api/v1/write")).status == 405
 
         run(test)
 
 
 def test_concurrent_connections_share_the_room_and_all_succeed() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         bodies = [body_of(*(up(number + at) for at in range(20))) for number in range(60)]
         answers = await asyncio.gather(*(gateway.write(body) for body in bodies))
         assert {answer.status for answer in answers} == {204}

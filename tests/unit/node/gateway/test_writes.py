@@ -13,7 +13,7 @@ from strandline.node.gateway.options import GatewayOptions
 from strandline.wire.encoding import Series
 from strandline.wire.snappy import compress
 from support.gateway_runs import outcomes, run
-from support.gateways import GatewayOfATest, body_of, decoded, eventually_in_loop, serving, up
+from support.gateways import InProcessGateway, body_of, decoded, eventually_in_loop, serving, up
 from support.http_servers import in_loop, secret_file
 
 pytestmark = pytest.mark.unit
@@ -48,7 +48,7 @@ def test_a_request_is_answered_with_success_once_all_of_it_is_in_kafka() -> None
 
 
 def test_an_empty_request_is_a_success() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         assert (await gateway.write(compress(b""))).status == 204
         assert (await gateway.write(body_of(Series([("a", "b")], [])))).status == 204
 
@@ -74,7 +74,7 @@ def test_requests_without_the_right_token_are_counted_by_code(tmp_path: Path) ->
 
 class TestDroppedSeries:
     def test_the_other_series_are_written_and_the_answer_names_the_dropped_ones(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             answer = await gateway.write(body_of(up(1), BAD, up(2)))
             assert answer.status == 400
             assert "1 series dropped, the other 2 are written" in answer.text
@@ -112,7 +112,7 @@ class TestDroppedSeries:
         run(test)
 
     def test_a_request_without_valid_series_writes_no_record(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             answer = await gateway.write(body_of(BAD))
             assert answer.status == 400
             assert "nothing was written" in answer.text
@@ -122,7 +122,7 @@ class TestDroppedSeries:
         assert outcomes(gateway) == {Outcome.REFUSED: 1}
 
     def test_the_answer_is_one_line_that_prometheus_logs_completely(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             long = [(f"\n{number}" + "n" * 50, "v" * 100) for number in range(4)]
             invalid = [[*long, *long], [*long, ("", "v")], [*long, ("n" * 1100, "v")], [*long, ("n", "v" * 5000)]]
             answer = await gateway.write(body_of(*(Series(labels, [(1, 1.0)]) for labels in invalid)))
@@ -135,13 +135,13 @@ class TestDroppedSeries:
 class TestRefusedRequests:
     @pytest.mark.parametrize("body", [b"", b"not snappy at all", compress(b"\x0a\xff\xff"), BOMB])
     def test_an_invalid_request_is_refused(self, body: bytes) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             assert (await gateway.write(body)).status == 400
 
         assert outcomes(run(test)) == {Outcome.REFUSED: 1}
 
     def test_another_encoding_is_unsupported_and_the_body_is_not_read(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             answer = await gateway.write(b"x" * 1000, {"Content-Encoding": "gzip"})
             assert answer.status == 415
             assert "snappy" in answer.text
@@ -191,7 +191,7 @@ class TestRefusedRequests:
 
 
 def test_latency_buckets_are_cumulative() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         await gateway.write(body_of(up(1)))
         await gateway.write(b"")
 

@@ -58,12 +58,12 @@ def test_queries_are_answered_in_their_order(accepted: int) -> None:
     response = read(queries, packed_request(requested, [accepted]))
     results = read_streamed(response.body, 3) if accepted else read_sampled(response.body)
     assert results == [{UP_A: SERIES[UP_A][1:2]}, {}, {LOAD: SERIES[LOAD][:1]}]
-    assert isinstance(queries.asks[2], SamplesRequest)
-    assert queries.asks[2].selector == (
+    assert isinstance(queries.requests[2], SamplesRequest)
+    assert queries.requests[2].selector == (
         Matcher("__name__", MatchOp.MATCH, "lo.*"),
         Matcher("job", MatchOp.NOT_MATCH, "b|c"),
     )
-    assert queries.asks[2].within == TimeRange(1000, 1000)
+    assert queries.requests[2].within == TimeRange(1000, 1000)
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
@@ -72,7 +72,7 @@ def test_a_range_that_ends_before_it_starts_is_empty_and_not_queried(accepted: i
     response = read(queries, one_query(accepted, start=2000, end=1999))
     assert response.status == 200
     assert (read_streamed(response.body, 1) if accepted else read_sampled(response.body)) == [{}]
-    assert queries.asks == []
+    assert queries.requests == []
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
@@ -87,7 +87,7 @@ def test_a_request_for_labels_only_reads_no_samples(accepted: int) -> None:
     response = read(queries, one_query(accepted, hints=ReadHints(func="series")))
     assert (read_streamed(response.body, 1) if accepted else read_sampled(response.body)) == [{UP_A: [], UP_B: []}]
     selector = (Matcher("__name__", MatchOp.EQUAL, "up"),)
-    assert queries.asks == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
+    assert queries.requests == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
 
 
 def test_more_labels_than_a_query_may_read_are_refused() -> None:

@@ -230,7 +230,7 @@ def test_a_failed_poll_is_counted_and_keeps_the_previous_result(watch: Readiness
         watch.poll()
     assert watch.figures() == replace(previous, failures=2)
     assert [log["log_level"] for log in logs] == ["warning"], "it is logged once"
-    world.store.before = quietly
+    world.store.before = no_fault
     watch.poll()
     assert watch.figures().looked_at == world.clock.now_ms()
     assert watch.figures().failures == 2

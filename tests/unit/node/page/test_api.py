@@ -90,7 +90,7 @@ def test_an_active_shard_has_figures() -> None:
     assert (first["position"], first["checkpoint"]) == (report.position, report.checkpoint)
     assert first["kafka_keeps_ms"] == report.status.time_left
     report.status.counters.newest_record_at = page.clock.now_ms() - 3_000
-    page.status.told = (replace(active(0), report=report),)
+    page.status.statuses = (replace(active(0), report=report),)
     assert page.data("shards")["shards"][0]["lag_s"] == 3
 
 
@@ -98,17 +98,17 @@ def test_an_active_shard_has_its_warnings_as_reason() -> None:
     page = ServedPage()
     report = active(0).report
     assert report is not None
-    page.status.told = (replace(active(0), report=replace(report, topic_warning="unclean elections are allowed")),)
+    page.status.statuses = (replace(active(0), report=replace(report, topic_warning="unclean elections are allowed")),)
     assert page.data("shards")["shards"][0]["reason"] == "unclean elections are allowed"
     stuck = replace(report, status=replace(report.status, stuck="its storing thread made no progress"))
-    page.status.told = (replace(active(0), report=stuck),)
+    page.status.statuses = (replace(active(0), report=stuck),)
     assert page.data("shards")["shards"][0]["reason"] == "its storing thread made no progress"
 
 
 def test_a_recovering_shard_shows_its_phase_progress_and_time_left() -> None:
     page = ServedPage()
     begun = page.clock.now_ms()
-    page.status.told = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
+    page.status.statuses = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
     page.clock.sleep(10)
     [shard] = page.data("shards")["shards"]
     assert (shard["active"], shard["phase"], shard["progress"]) == (False, "replaying", 0.25)
@@ -117,7 +117,7 @@ def test_a_recovering_shard_shows_its_phase_progress_and_time_left() -> None:
 
 def test_a_shard_without_a_process_has_a_reason_and_no_figures() -> None:
     page = ServedPage()
-    page.status.told = (
+    page.status.statuses = (
         ShardProcessStatus(3, ProcessState.WAITING, restarts=2, starts_in_s=4.5, exit_code=1, reason="no Kafka"),
     )
     [shard] = page.data("shards")["shards"]
@@ -131,7 +131,7 @@ def test_a_failed_phase_has_its_reason_unless_the_process_has_one() -> None:
     failed = recovering(0, Phase.FAILED, None)
     assert failed.report is not None
     failed.report.status.reason = "the spill is full"
-    page.status.told = (failed, replace(failed, shard=1, reason="killed by signal 9"))
+    page.status.statuses = (failed, replace(failed, shard=1, reason="killed by signal 9"))
     assert [shard["reason"] for shard in page.data("shards")["shards"]] == ["the spill is full", "killed by signal 9"]
 
 
@@ -147,7 +147,7 @@ def test_buckets_are_requested_within_a_range_and_a_limit() -> None:
     assert (status, answer["warnings"]) == (200, ["shard 0 is recovering"])
     [bucket] = answer["data"]
     assert (bucket["shard"], bucket["bucket"], bucket["active"], bucket["state"]) == (1, 480, 7, "stored")
-    assert page.queries.asked == [BucketsRequest(TimeRange(10_000, 20_000), 51)], (
+    assert page.queries.requests == [BucketsRequest(TimeRange(10_000, 20_000), 51)], (
         "one more than the limit, to detect a truncated list"
     )
 
@@ -156,7 +156,7 @@ def test_buckets_are_requested_within_a_range_and_a_limit() -> None:
 def test_a_list_of_buckets_always_has_a_limit(parameters: str) -> None:
     page = ServedPage()
     page.get(f"buckets{parameters}")
-    [request] = page.queries.asked
+    [request] = page.queries.requests
     assert 0 < request.limit <= MAX_BUCKETS + 1
 
 
@@ -185,7 +185,7 @@ def test_cardinality_is_requested_by_series_time_and_label() -> None:
     assert data["top_labels"][0] == {"name": "instance", "values": 29, "series": 29, "value_bytes": 9 * 5 + 20 * 6}
     assert data["label"] == "instance"
     assert [len(data[top]) for top in ("top_pairs", "top_values")] == [5, 5]
-    [request] = page.queries.asked
+    [request] = page.queries.requests
     assert isinstance(request, CardinalityRequest)
     assert (request.within, request.limit, request.label, request.samples) == (TimeRange(0, 2000), 5, "instance", False)
     assert data["samples"] is None
@@ -194,7 +194,7 @@ def test_cardinality_is_requested_by_series_time_and_label() -> None:
 def test_samples_are_estimated_on_request() -> None:
     page = ServedPage()
     page.data("cardinality?match[]=up&samples=true")
-    [request] = page.queries.asked
+    [request] = page.queries.requests
     assert isinstance(request, CardinalityRequest)
     assert request.samples
 
@@ -213,7 +213,7 @@ def test_only_the_largest_labels_and_the_number_of_labels_are_sent() -> None:
 def test_no_top_is_longer_than_the_maximum() -> None:
     page = ServedPage()
     page.data("cardinality?limit=1000000000")
-    [request] = page.queries.asked
+    [request] = page.queries.requests
     assert request.limit == MAX_ENTRIES
 
 
@@ -240,7 +240,7 @@ def test_invalid_days_are_refused(days: str) -> None:
 
 def test_hours_that_can_not_be_determined_are_retryable() -> None:
     page = ServedPage()
-    page.hours.trouble = Retryable("Kafka at localhost:9092 can't be reached")
+    page.hours.failure = Retryable("Kafka at localhost:9092 can't be reached")
     status, body = page.get("hours")
     assert status == 503
     assert "Kafka at localhost:9092" in body["error"]

@@ -40,8 +40,8 @@ def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
 
 
 @pytest.fixture
-def linked(path: Path, loop: Loop) -> Iterator[Linked]:
-    with closing(Linked(path, loop)) as created:
+def linked(path: Path, loop: Loop) -> Iterator[LinkClient]:
+    with closing(LinkClient(path, loop)) as created:
         yield created
 
 

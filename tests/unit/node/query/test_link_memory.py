@@ -37,7 +37,7 @@ def claiming(prefix: bytes, received: list[bytes]) -> Callable[[socket.socket], 
     return script
 
 
-def request_with_lease(linked: Linked, lease: object) -> Answer:
+def request_with_lease(linked: LinkClient, lease: object) -> Answer:
     return linked.loop.run(linked.link.request(REQUEST_FRAME, lease))
 
 
@@ -49,7 +49,7 @@ def test_memory_is_refused_before_an_answer_is_received_and_the_request_is_cance
         raise AssertionError("memory was allocated for a refused answer")
 
     limit = (1 << 35) + (1 << 20) if is_used else 1 << 20
-    with closing(Linked(path, loop, memory=limit)) as linked:
+    with closing(LinkClient(path, loop, memory=limit)) as linked:
         other, lease = linked.memory.lease(), linked.memory.lease()
         other.grow(2 << 20 if is_used else 10)
         monkeypatch.setattr(link_connection.np, "empty", fail_allocation)
@@ -63,7 +63,9 @@ def test_memory_is_refused_before_an_answer_is_received_and_the_request_is_cance
 
 
 @pytest.mark.usefixtures("server")
-def test_a_long_answer_holds_memory_until_it_is_released_and_a_short_one_none(service: Service, linked: Linked) -> None:
+def test_a_long_answer_holds_memory_until_it_is_released_and_a_short_one_none(
+    service: Service, linked: LinkClient
+) -> None:
     lease = linked.memory.lease()
     request_with_lease(linked, lease)
     assert linked.memory.used == 0

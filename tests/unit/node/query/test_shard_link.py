@@ -60,17 +60,17 @@ def terms_of_size(size: int) -> TermsAnswer:
 
 
 @pytest.mark.usefixtures("server")
-def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: Linked) -> None:
+def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: LinkClient) -> None:
     requests = [LabelValuesRequest(f"label {number}", (), None, number) for number in range(200)]
 
     async def all_at_once() -> list[Answer]:
-        return await asyncio.gather(*map(linked.asked, requests))
+        return await asyncio.gather(*map(linked.send, requests))
 
     assert [answer.warnings for answer in linked.loop.run(all_at_once())] == [(repr(request),) for request in requests]
 
 
 @pytest.mark.usefixtures("server")
-def test_a_connection_is_reused(service: Service, linked: Linked) -> None:
+def test_a_connection_is_reused(service: Service, linked: LinkClient) -> None:
     threads = set[int]()
 
     def answer(_request: ShardRequest, _cancellation: Cancellation) -> BucketsAnswer:
@@ -84,9 +84,9 @@ def test_a_connection_is_reused(service: Service, linked: Linked) -> None:
     assert len(threads) == 1
 
 
-def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: Linked) -> None:
+def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: LinkClient) -> None:
     async def request_concurrently() -> None:
-        await asyncio.gather(*(linked.asked() for _ in range(60)))
+        await asyncio.gather(*(linked.send() for _ in range(60)))
 
     linked.loop.run(request_concurrently())
     assert wait_until(lambda: len(server._connections) <= 16, timeout=WAIT_S, clock=CLOCK)
@@ -99,7 +99,7 @@ def test_an_answer_of_any_size_arrives_complete(service: Service, linked: LinkCl
     service.answers = lambda *_: sent
 
     async def request_twice() -> list[Answer]:
-        return await asyncio.gather(linked.asked(), linked.asked())
+        return await asyncio.gather(linked.send(), linked.send())
 
     for _ in range(2):
         for answer in linked.loop.run(request_twice()):
@@ -123,7 +123,7 @@ def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, 
 
 
 @pytest.mark.parametrize("piece", [1, 15, 16, 40])
-def test_an_answer_that_arrives_in_pieces_is_joined(path: Path, linked: Linked, piece: int) -> None:
+def test_an_answer_that_arrives_in_pieces_is_joined(path: Path, linked: LinkClient, piece: int) -> None:
     frame = answer_frame("word")
     pieces = [frame[first : first + piece] for first in range(0, len(frame), piece)]
 
@@ -131,7 +131,7 @@ def test_an_answer_that_arrives_in_pieces_is_joined(path: Path, linked: Linked, 
         """Send each piece after the previous one was received."""
         writers: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
         server = await asyncio.start_unix_server(lambda _, writer: writers.put_nowait(writer), str(path))
-        request = asyncio.ensure_future(linked.asked())
+        request = asyncio.ensure_future(linked.send())
         writer = await writers.get()
         for data in pieces:
             assert not request.done()
@@ -158,7 +158,7 @@ def test_errors_of_the_shard_are_raised_in_the_front_and_the_link_stays_usable(
 
     service.answers = refuse
     with pytest.raises(QueryTooLarge, match=r"far too much\. Ask for less"):
-        linked.ask()
+        linked.request()
     service.answers = fail_unexpectedly
     with pytest.raises(QueryFailed, match="ZeroDivisionError") as caught:
         linked.request()
@@ -173,7 +173,7 @@ def test_a_task_that_is_cancelled_ends_the_shard_s_work(
     service.answers = service.work_until_given_up
 
     async def cancel() -> None:
-        request = asyncio.ensure_future(linked.asked())
+        request = asyncio.ensure_future(linked.send())
         await asyncio.to_thread(service.begun.wait, WAIT_S)
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -200,7 +200,7 @@ def test_without_a_listener_the_shard_is_not_running(linked: LinkClient) -> None
         linked.request()
 
 
-def test_requests_succeed_after_a_restart_of_the_shard(service: Service, path: Path, linked: Linked) -> None:
+def test_requests_succeed_after_a_restart_of_the_shard(service: Service, path: Path, linked: LinkClient) -> None:
     """The event loop does not run meanwhile: the closed connection is noticed only when the request is sent."""
     for _ in range(3):
         with LinkServer(path, service, CLOCK):
@@ -239,19 +239,19 @@ def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, li
     assert listener.fileno() == -1
 
 
-def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, linked: Linked) -> None:
+def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, linked: LinkClient) -> None:
     def begin_second_answer(connection: object) -> None:
         answering("first")(connection)  # reads the second request, too
         connection.sendall(FRAME[:20])
 
     with scripted(path, begin_second_answer) as listener:
-        assert linked.ask().warnings == ("first",)
+        assert linked.request().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
             linked.request()
         assert no_connection_waits(listener)
 
 
-def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked) -> None:
+def test_data_without_a_request_closes_the_connection(path: Path, linked: LinkClient) -> None:
     def answer_first(connection: object) -> None:
         answering("first")(connection)
 
@@ -264,7 +264,7 @@ def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked
 
     is_idle = threading.Event()
     with scripted(path, send_unrequested, answer_first):
-        assert linked.ask().warnings == ("first",)
+        assert linked.request().warnings == ("first",)
         is_idle.set()
 
         async def wait_until_closed() -> None:
@@ -272,7 +272,7 @@ def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked
                 await asyncio.sleep(0)
 
         linked.loop.run(wait_until_closed())
-        assert linked.ask().warnings == ("first",)
+        assert linked.request().warnings == ("first",)
         linked.close()
 
 
@@ -281,7 +281,7 @@ def test_closing_the_server_cancels_requests(service: Service, path: Path, linke
     with LinkServer(path, service, CLOCK) as server:
 
         async def close_meanwhile() -> None:
-            request = asyncio.ensure_future(linked.asked())
+            request = asyncio.ensure_future(linked.send())
             await asyncio.to_thread(service.begun.wait, WAIT_S)
             await asyncio.to_thread(server.close)
             with pytest.raises(QueryUnavailable, match="shard 3 ended"):
@@ -314,9 +314,9 @@ def fills(connection: socket.socket, path: Path) -> bool:
     return connection.connect_ex(str(path)) == 0
 
 
-def test_a_closed_link_keeps_no_connection(server: LinkServer, linked: Linked) -> None:
+def test_a_closed_link_keeps_no_connection(server: LinkServer, linked: LinkClient) -> None:
     async def close_meanwhile() -> None:
-        request = asyncio.ensure_future(linked.asked())
+        request = asyncio.ensure_future(linked.send())
         await asyncio.sleep(0)
         linked.link.close()
         assert (await request).warnings
@@ -327,9 +327,9 @@ def test_a_closed_link_keeps_no_connection(server: LinkServer, linked: Linked) -
 
 class TestIndexVersion:
     @pytest.mark.usefixtures("server")
-    def test_a_published_version_is_read_at_once(self, service: Service, linked: Linked) -> None:
+    def test_a_published_version_is_read_at_once(self, service: Service, linked: LinkClient) -> None:
         assert linked.link.index_version() is None
-        linked.ask()
+        linked.request()
         assert linked.link.index_version() is None, "no version was published yet"
         service.page.publish("one", SPAN)
         first = linked.link.index_version()
@@ -355,21 +355,21 @@ class TestIndexVersion:
         assert linked.link.index_version() is None
         restarted = Service(path)
         with closing(restarted.page), LinkServer(path, restarted, CLOCK):
-            linked.ask()
+            linked.request()
             restarted.page.publish("one", SPAN)
             after = linked.link.index_version()
             assert after is not None
             assert after.numbers != before.numbers, "versions of two processes differ, whatever their numbers"
 
     def test_the_page_of_a_new_process_is_read_even_without_a_request_during_the_restart(
-        self, service: Service, path: Path, linked: Linked
+        self, service: Service, path: Path, linked: LinkClient
     ) -> None:
         with LinkServer(path, service, CLOCK):
             linked.request()
             service.page.publish("old", SPAN)
         restarted = Service(path)
         with closing(restarted.page), LinkServer(path, restarted, CLOCK):
-            linked.ask()
+            linked.request()
             assert linked.link.index_version() is None
             restarted.page.publish("new", SPAN)
             assert linked.link.index_version() is not None
@@ -380,8 +380,8 @@ class TestIndexVersion:
             assert linked.link.index_version() is None
 
     @pytest.mark.usefixtures("server")
-    def test_a_closed_link_reads_no_version(self, service: Service, linked: Linked) -> None:
-        linked.ask()
+    def test_a_closed_link_reads_no_version(self, service: Service, linked: LinkClient) -> None:
+        linked.request()
         service.page.publish("one", SPAN)
         assert linked.link.index_version() is not None
         linked.close()

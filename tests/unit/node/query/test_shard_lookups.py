@@ -60,7 +60,7 @@ def is_answered_again(linked: LinkClient) -> bool:
     return wait_until(lambda: linked.look_up(FRAME) is not None, timeout=WAIT_S, clock=CLOCK)
 
 
-def test_the_jvms_answer_is_returned(jvm: Path, linked: Linked) -> None:
+def test_the_jvms_answer_is_returned(jvm: Path, linked: LinkClient) -> None:
     with scripted(jvm, answering("one", "two")):
         assert [answer.warnings for answer in (linked.look_up(FRAME), linked.look_up(FRAME)) if answer] == [
             ("one",),
@@ -69,7 +69,7 @@ def test_the_jvms_answer_is_returned(jvm: Path, linked: Linked) -> None:
         linked.close()
 
 
-def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: Linked) -> None:
+def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: LinkClient) -> None:
     def decline_first(connection: socket.socket) -> None:
         assert connection.recv(1 << 16) == FRAME
         connection.sendall(DECLINED)
@@ -112,7 +112,7 @@ def test_a_jvm_that_closes_the_connection_gets_no_lookups_for_a_second(
         linked.close()
 
 
-def test_a_restarted_jvm_gets_lookups_over_a_new_connection_at_once(jvm: Path, linked: Linked) -> None:
+def test_a_restarted_jvm_gets_lookups_over_a_new_connection_at_once(jvm: Path, linked: LinkClient) -> None:
     with scripted(jvm, answering("one"), answering("two")):
         for word in ("one", "two"):
             answer = linked.look_up(FRAME)
@@ -121,14 +121,14 @@ def test_a_restarted_jvm_gets_lookups_over_a_new_connection_at_once(jvm: Path, l
         linked.close()
 
 
-def test_a_damaged_answer_is_none_and_the_next_lookup_goes_to_the_jvm(jvm: Path, linked: Linked) -> None:
+def test_a_damaged_answer_is_none_and_the_next_lookup_goes_to_the_jvm(jvm: Path, linked: LinkClient) -> None:
     with scripted(jvm, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
         assert linked.look_up(FRAME) is None
         assert linked.look_up(FRAME) is not None
         linked.close()
 
 
-def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: FakeJvm, linked: Linked) -> None:
+def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: FakeJvm, linked: LinkClient) -> None:
     async def fill_slots() -> list[Answer | None]:
         with ExitStack() as open_connections:
             lookups = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MAX_LOOKUPS)]
@@ -150,7 +150,7 @@ def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: FakeJv
     linked.close()
 
 
-def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: FakeJvm, linked: Linked) -> None:
+def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: FakeJvm, linked: LinkClient) -> None:
     async def cancel_lookups() -> None:
         for _ in range(2 * MAX_LOOKUPS):
             lookup = asyncio.ensure_future(linked.looked_up(FRAME))
@@ -165,13 +165,13 @@ def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: F
 
 
 @pytest.mark.usefixtures("server")
-def test_requests_go_to_the_process_regardless_of_the_jvm(jvm: Path, linked: Linked) -> None:
+def test_requests_go_to_the_process_regardless_of_the_jvm(jvm: Path, linked: LinkClient) -> None:
     assert linked.look_up(FRAME) is None
     assert linked.request().warnings
     assert not jvm.exists()
 
 
-def test_lookups_do_not_wait_for_each_other(listener: FakeJvm, linked: Linked) -> None:
+def test_lookups_do_not_wait_for_each_other(listener: FakeJvm, linked: LinkClient) -> None:
     async def look_up_twice() -> tuple[Answer | None, Answer | None]:
         first = asyncio.ensure_future(linked.looked_up(FRAME))
         with await listener.next() as first_connection:

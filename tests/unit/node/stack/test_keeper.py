@@ -68,7 +68,7 @@ def test_killed_keeper_leaves_no_server(tmp_path: Path) -> None:
 
 
 def test_server_that_ends_makes_the_keeper_end_with_an_error(tmp_path: Path) -> None:
-    command = foreground_of_stand_ins(tmp_path, StandIns())
+    command = fake_foreground_command(tmp_path, StandIns())
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as keeper:
         assert keeper.stdout is not None
         assert keeper.stderr is not None

@@ -110,7 +110,7 @@ def test_addresses_stay_the_same_from_run_to_run(tmp_path: Path) -> None:
 
 
 def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped(tmp_path: Path) -> None:
-    failing = Behaviour(exit_code=7, says="java.io.IOException: No space left on device")
+    failing = Behaviour(exit_code=7, log_line="java.io.IOException: No space left on device")
     watched = WatchedServers(StandIns(cassandra=failing))
 
     with pytest.raises(ServerExited) as caught:
@@ -131,7 +131,7 @@ def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped
 def test_cause_from_an_earlier_run_is_not_reported_again(tmp_path: Path) -> None:
     for output in ("java.lang.OutOfMemoryError", "nothing special"):
         with pytest.raises(ServerExited) as caught:
-            Stack.start(options(tmp_path), build=StandIns(kafka=Behaviour(exit_code=1, says=output)))
+            Stack.start(options(tmp_path), build=StandIns(kafka=Behaviour(exit_code=1, log_line=output)))
 
     assert "heap" not in caught.value.message
 
@@ -174,7 +174,7 @@ def test_error_in_on_step_stops_what_was_started(tmp_path: Path) -> None:
 
 def test_server_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline.node.stack.stack._STOP_TIMEOUT", 0.2)
-    watched = WatchedServers(StandIns(kafka=Behaviour(deaf=True)))
+    watched = WatchedServers(StandIns(kafka=Behaviour(ignores_sigterm=True)))
 
     with Stack.start(options(tmp_path), build=watched, on_step=watched.on_step):
         pass

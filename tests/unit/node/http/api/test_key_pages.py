@@ -68,7 +68,7 @@ def test_a_page_survives_a_round_trip_over_http() -> None:
         assert values[2:] == [math.inf, -math.inf, None, None]
 
     in_loop(test())
-    (request,) = queries.asked
+    (request,) = queries.requests
     assert isinstance(request, KeyPageRequest)
     assert (request.within, request.limit, request.newest) == (TimeRange(1_000, 2_500), 500, True)
     assert (request.first, request.last) == ((0, 7), (2**64 - 1, 2**64 - 1))

@@ -45,7 +45,7 @@ def test_a_list_of_all_series_is_requested_once_and_cache_hits_are_counted(path:
 def test_lists_of_other_labels_limits_and_encodings_are_other_lists() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     replies_to(queries, LABELS, VALUES, "/api/v1/label/__name__/values", f"{LABELS}?limit=5", f"{VALUES}?limit=5")
-    assert len(queries.asked) == 5
+    assert len(queries.requests) == 5
     assert queries.cached_answers == []
 
 
@@ -80,7 +80,7 @@ def test_with_another_index_version_the_list_is_requested_again() -> None:
     before, same_version, after, restored = in_loop(test())
     assert before.body == same_version.body == b'{"status":"success","data":["a","b"]}'
     assert after.body == restored.body == b'{"status":"success","data":["a","b","c"]}'
-    assert (len(queries.asked), len(queries.cached_answers)) == (3, 1)
+    assert (len(queries.requests), len(queries.cached_answers)) == (3, 1)
 
 
 def test_without_a_version_lists_are_not_cached() -> None:
@@ -103,7 +103,7 @@ def test_without_a_version_lists_are_not_cached() -> None:
 def test_a_list_for_a_range_in_which_all_series_exist_is_that_of_all_series() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     replies_to(queries, VALUES, f"{VALUES}?start=1&end=9", f"{VALUES}?start=9&end=20", f"{VALUES}?end=1")
-    assert len(queries.asked) == 1
+    assert len(queries.requests) == 1
     assert [request.within for request in queries.cached_answers] == [
         TimeRange(1000, 9000),
         TimeRange(9000, 20_000),
@@ -115,7 +115,7 @@ def test_a_list_for_a_range_in_which_all_series_exist_is_that_of_all_series() ->
 def test_a_list_of_some_series_is_requested_each_time(parameters: str) -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     replies_to(queries, VALUES, f"{VALUES}?{parameters}", f"{VALUES}?{parameters}")
-    assert len(queries.asked) == 3
+    assert len(queries.requests) == 3
     assert queries.cached_answers == []
 
 
@@ -126,7 +126,7 @@ def test_lists_with_a_warning_empty_ones_and_those_of_some_series_are_not_cached
         (FakeQueries(SERIES, version=VERSION), "/api/v1/label/none/values"),
     ):
         replies_to(queries, path, path)
-        assert len(queries.asked) == 2, path
+        assert len(queries.requests) == 2, path
         assert queries.cached_answers == []
 
 

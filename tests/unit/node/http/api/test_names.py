@@ -151,7 +151,7 @@ def test_invalid_parameters_are_bad_data_without_a_request_to_shards(path: str) 
     reply = get(queries, path)
     body = orjson.loads(reply.body)
     assert (reply.status, body["status"], body["errorType"]) == (400, "error", "bad_data")
-    assert queries.asked == []
+    assert queries.requests == []
 
 
 @pytest.mark.parametrize(

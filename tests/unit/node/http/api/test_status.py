@@ -74,7 +74,7 @@ def test_ten_entries_are_the_default_and_selectors_and_times_are_passed_on() -> 
     queries = FakeQueries(SERIES)
     get("status/tsdb", queries)
     get("status/tsdb?start=1&end=2&match[]=up&limit=3", queries)
-    first, second = [request for request in queries.asked if isinstance(request, CardinalityRequest)]
+    first, second = [request for request in queries.requests if isinstance(request, CardinalityRequest)]
     assert first == CardinalityRequest((), None, 10)
     assert (second.within, second.limit, str(second.selectors[0][0])) == (TimeRange(1000, 2000), 3, '__name__="up"')
 
