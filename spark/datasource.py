@@ -31,7 +31,7 @@ from strandline.jobs.reading.resolving import resolve_series
 from strandline.jobs.reading.series_reading import read_slices
 from strandline.jobs.reading.series_task import SeriesTask
 from strandline.jobs.reading.task_division import divide_into_tasks
-from strandline.jobs.sources.files import require_no_credentials
+from strandline.jobs.sources.uris import require_no_credentials
 from strandline.spark.executor_store import StoreOpener, cached_store
 from strandline.spark.staging import StagedFile, is_importing, mark_importing, remove_staged, stage
 

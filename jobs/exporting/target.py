@@ -10,7 +10,9 @@ import pyarrow.fs as pafs
 
 from strandline.disk import is_full
 from strandline.errors import Fatal, Retryable
-from strandline.jobs.sources.files import file_system
+from strandline.jobs.sources.files import file_system, has_folders, require_bucket
+from strandline.jobs.sources.source_errors import storage_failure
+from strandline.jobs.sources.uris import split_options
 
 
 class TargetUnusable(Fatal):
@@ -29,14 +31,15 @@ class Target:
 
     def uri_of(self, path: str) -> str:
         """The URI of a path."""
-        base, _, query = self.uri.partition("?")
-        return f"{base.rstrip('/')}/{path}{'?' + query if query else ''}"
+        base, options = split_options(self.uri)
+        return f"{base.rstrip('/')}/{path}{options}"
 
     def read(self, path: str) -> bytes | None:
         """The content of a file; None if it does not exist."""
         with self._failures(path):
             system, full_path = self._resolve(path)
             if system.get_file_info(full_path).type != pafs.FileType.File:
+                require_bucket(system, full_path)
                 return None
             with system.open_input_stream(full_path) as file:
                 return bytes(file.read())
@@ -47,9 +50,11 @@ class Target:
         """
         with self._failures(path):
             system, full_path = self._resolve(path)
-            system.create_dir(full_path.rpartition("/")[0], recursive=True)
-            renames = isinstance(system, pafs.LocalFileSystem | pafs.HadoopFileSystem)
-            temporary = f"{full_path.rpartition('/')[0]}/_{full_path.rpartition('/')[2]}.new" if renames else full_path
+            folder, _, name = full_path.rpartition("/")
+            renames = has_folders(system)
+            temporary = f"{folder}/_{name}.new" if renames else full_path
+            if renames:
+                system.create_dir(folder, recursive=True)
             with system.open_output_stream(temporary, compression=None) as file:
                 file.write(content)
             if renames:
@@ -60,7 +65,8 @@ class Target:
         """A new file, for sequential writing."""
         with self._failures(path):
             system, full_path = self._resolve(path)
-            system.create_dir(full_path.rpartition("/")[0], recursive=True)
+            if has_folders(system):
+                system.create_dir(full_path.rpartition("/")[0], recursive=True)
             with system.open_output_stream(full_path, compression=None) as file:
                 yield HashingFile(file)
 
@@ -105,7 +111,9 @@ class Target:
                 raise TargetUnreachable(
                     f"the disk of {self.uri} is full", remedy="Free space on it; the part is retried"
                 ) from error
-            raise TargetUnreachable(f"{self.uri_of(path)} can't be reached: {error}") from error
+            failure = storage_failure(error)
+            kind = TargetUnreachable if failure.is_transient else TargetUnusable
+            raise kind(f"{self.uri_of(path)} can't be written: {failure.cause}", remedy=failure.remedy) from error
 
 
 class HashingFile:

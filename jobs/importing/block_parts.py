@@ -10,7 +10,8 @@ import pyarrow.fs as pafs
 from strandline.jobs.formats.prometheus_blocks import BlockInfo, SeriesRange, find_blocks, plan_ranges, read_range
 from strandline.jobs.importing.chunks import Chunk, block_chunks
 from strandline.jobs.importing.spec import ImportSpec
-from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_system, full_uri, identify
+from strandline.jobs.sources.files import SourceFile, file_system, identify
+from strandline.jobs.sources.uris import full_uri
 
 SAMPLES_PER_CHUNK = 400_000
 _BYTES_PER_SAMPLE = 2
@@ -56,8 +57,5 @@ def block_part_chunks(part: BlockPart, spec: ImportSpec) -> Iterator[Chunk]:
 
 
 def _files_below(system: pafs.FileSystem, path: str) -> list[str]:
-    try:
-        found = system.get_file_info(pafs.FileSelector(path, recursive=True))
-    except OSError as error:
-        raise SourceUnreachable(f"the files of the block {path} can't be listed: {error}") from error
+    found = system.get_file_info(pafs.FileSelector(path, recursive=True))
     return sorted(str(one.path) for one in found if one.type == pafs.FileType.File)

@@ -20,6 +20,7 @@ from strandline.jobs.landing.progress import Landed, Progress
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.sources.compressed import compression_of
 from strandline.jobs.sources.files import file_system
+from strandline.jobs.sources.source_errors import source_errors
 from strandline.recovery.periods import HOUR
 
 _PIECES = 16
@@ -172,9 +173,14 @@ def _total_size(plan: ImportPlan) -> int | None:
         return None
     texts = sum(part.end - part.start for part in plan.parts if isinstance(part, TextPart))
     files = {part.uri for part in plan.parts if isinstance(part, ParquetPart)}
-    rows = sum(group.rows for uri in files for group in row_groups(*file_system(uri)))
+    rows = sum(map(_rows_of, files))
     blocks = {part.uri: part.block for part in plan.parts if isinstance(part, BlockPart)}
     return texts + rows + sum(block.samples for block in blocks.values())
+
+
+def _rows_of(uri: str) -> int:
+    with source_errors(uri):
+        return sum(group.rows for group in row_groups(*file_system(uri)))
 
 
 def _with_times(found: ImportEstimate, plan: ImportPlan, total: PartOutcome) -> ImportEstimate:

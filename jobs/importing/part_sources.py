@@ -10,7 +10,8 @@ from strandline.jobs.importing.parquet_parts import ParquetPart, parquet_chunks
 from strandline.jobs.importing.parsers import text_parser
 from strandline.jobs.importing.spec import ImportSpec
 from strandline.jobs.importing.text_parts import TextPart, text_reader
-from strandline.jobs.sources.files import SourceUnreachable, require_unchanged
+from strandline.jobs.sources.files import require_unchanged
+from strandline.jobs.sources.source_errors import source_errors
 
 PartSource = TextPart | ParquetPart | BlockPart
 
@@ -29,10 +30,10 @@ def part_source(text: str) -> PartSource:
 
 @contextmanager
 def chunks_of(source: PartSource, spec: ImportSpec) -> Iterator[Iterator[Chunk]]:
-    """A context with the chunks of a part, which keeps the source open. Raises `SourceUnreachable` if the file system
-    fails meanwhile.
+    """A context with the chunks of a part, which keeps the source open. Raises `SourceUnreachable` or
+    `SourceUnusable` if the file system fails meanwhile.
     """
-    try:
+    with source_errors(source.uri):
         match source:
             case TextPart():
                 with text_reader(source.of.file) as reader:
@@ -42,10 +43,6 @@ def chunks_of(source: PartSource, spec: ImportSpec) -> Iterator[Iterator[Chunk]]
                 yield parquet_chunks(source, spec)
             case BlockPart():
                 yield block_part_chunks(source, spec)
-    except OSError as error:
-        raise SourceUnreachable(
-            f"{source.uri} can't be read: {error}", remedy="Check the file system; the part is retried"
-        ) from error
 
 
 def require_same_files(source: PartSource) -> None:

@@ -12,7 +12,8 @@ from strandline.jobs.importing.parsers import record_rules
 from strandline.jobs.importing.part_sources import PartSource
 from strandline.jobs.importing.spec import Format, ImportSpec
 from strandline.jobs.importing.text_parts import PlannedFile, cut_text, first_line, text_reader, text_start
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, find_files, find_folders
+from strandline.jobs.sources.files import SourceFile, find_files, find_folders
+from strandline.jobs.sources.source_errors import SourceUnusable, source_errors
 from strandline.jobs.sources.text_records import RecordRules
 from strandline.time_range import ALL_TIMES, TimeRange
 
@@ -64,13 +65,20 @@ def plan_import(uris: Sequence[str], options: ImportOptions) -> ImportPlan:
 def _parts(uris: Sequence[str], options: ImportOptions, rules: RecordRules) -> Iterator[PartSource]:
     if options.format is Format.PROMETHEUS_BLOCKS:
         for uri in find_folders(uris):
-            yield from cut_blocks(uri, options.part_bytes)
+            with source_errors(uri):
+                of_blocks = cut_blocks(uri, options.part_bytes)
+            yield from of_blocks
         return
     for file in find_files(uris):
-        if options.format is Format.PARQUET:
-            yield from cut_parquet(file, parquet_mapping(options.mapping), options.part_bytes)
-        else:
-            yield from cut_text(_inspect(file, options, rules), options.part_bytes, rules)
+        with source_errors(file.uri):
+            of_file = _parts_of(file, options, rules)
+        yield from of_file
+
+
+def _parts_of(file: SourceFile, options: ImportOptions, rules: RecordRules) -> Sequence[PartSource]:
+    if options.format is Format.PARQUET:
+        return cut_parquet(file, parquet_mapping(options.mapping), options.part_bytes)
+    return cut_text(_inspect(file, options, rules), options.part_bytes, rules)
 
 
 def _require_text(line: bytes) -> None:

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from strandline.jobs.sources.compressed import CompressedReader, compression_of
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, open_file
+from strandline.jobs.sources.files import SourceFile, open_file
+from strandline.jobs.sources.source_errors import SourceUnusable
 from strandline.jobs.sources.text_records import ByteReader, RecordRules, first_record, quote_parities, read_chunks
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"

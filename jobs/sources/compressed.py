@@ -6,7 +6,9 @@ from typing import Self
 
 import pyarrow as pa
 
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, file_system
+from strandline.jobs.sources.files import SourceFile, file_system
+from strandline.jobs.sources.source_errors import SourceUnusable
+from strandline.jobs.sources.uris import split_options
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _BLOCK = 4 << 20
@@ -14,7 +16,7 @@ _BLOCK = 4 << 20
 
 def compression_of(uri: str) -> str | None:
     """The compression of a file, by its extension; None for plain files."""
-    path = uri.partition("?")[0] if "://" in uri else uri
+    path, _ = split_options(uri)
     return next((name for ending, name in COMPRESSIONS.items() if path.endswith(ending)), None)
 
 

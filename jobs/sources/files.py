@@ -1,8 +1,9 @@
 """The files of a job, found by URI or pattern, and their identities, which detect changed files."""
 
 import fnmatch
-import re
+import glob
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,23 +11,20 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from strandline.digest import digest
-from strandline.errors import Fatal, Retryable
+from strandline.jobs.sources.s3 import SCHEME as S3_SCHEME
+from strandline.jobs.sources.s3 import s3_file_system
+from strandline.jobs.sources.source_errors import SourceChanged, SourceUnusable, source_errors
+from strandline.jobs.sources.uris import (
+    WILDCARDS,
+    decoded_pattern,
+    full_uri,
+    is_pattern,
+    require_no_credentials,
+    split_options,
+)
 
 _EDGE_BYTES = 64 << 10
 """The identity of a file includes this number of its first and last bytes."""
-_WILDCARDS = "*?["
-
-
-class SourceUnusable(Fatal):
-    """The source can't be read until an operator changes something."""
-
-
-class SourceUnreachable(Retryable):
-    """The file system did not answer."""
-
-
-class SourceChanged(Fatal):
-    """A file has changed since the job was planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +37,6 @@ class SourceFile:
     digest: str
 
 
-def require_no_credentials(uri: str) -> None:
-    """Reject a URI with a user or a password, because URIs are stored in rows of jobs, logs and reports. Raises
-    `SourceUnusable`, without the URI.
-    """
-    scheme, separator, rest = uri.partition("://")
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    port = authority.rpartition("]")[2].partition(":")[2]
-    # A secret with a slash that is not percent-encoded is in the position of the port.
-    if separator and ("@" in authority or (port and not port.isdecimal())):
-        raise SourceUnusable(
-            f"a URI with {scheme}:// holds a user or a password",
-            remedy="Remove it from the URI, and set the credentials in the environment of the workers, for example as "
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-        )
-
-
 def file_system(uri: str) -> tuple[pafs.FileSystem, str]:
     """The file system of a URI, and the path in it. A URI without a scheme is a local path. Raises `SourceUnusable` for
     a URI with credentials.
@@ -62,17 +44,32 @@ def file_system(uri: str) -> tuple[pafs.FileSystem, str]:
     require_no_credentials(uri)
     if "://" not in uri:
         return pafs.LocalFileSystem(), str(Path(uri).absolute())
-    try:
-        system, path = pafs.FileSystem.from_uri(uri)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SourceUnusable(
-            f"{uri} can't be read: {error}", remedy="Use a path, or a URI with file://, s3://, gs:// or hdfs://"
-        ) from error
-    except OSError as error:
-        raise SourceUnreachable(
-            f"the file system of {uri} did not answer: {error}", remedy="Check its address, and that it runs"
-        ) from error
+    with source_errors(uri):
+        if uri.startswith(S3_SCHEME):
+            return s3_file_system(uri)
+        try:
+            system, path = pafs.FileSystem.from_uri(uri)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SourceUnusable(
+                f"{uri} can't be read: {error}", remedy="Use a path, or a URI with file://, s3://, gs:// or hdfs://"
+            ) from error
     return system, str(path)
+
+
+def has_folders(system: pafs.FileSystem) -> bool:
+    """Whether a file system has folders, which must be created, and renames files atomically. Object stores have
+    neither, and show a file once all of it is written.
+    """
+    return isinstance(system, pafs.LocalFileSystem | pafs.HadoopFileSystem)
+
+
+def require_bucket(system: pafs.FileSystem, path: str) -> None:
+    """Raise pyarrow's error if a path was not found because its bucket does not exist, which a look-up does not tell.
+    Does nothing for other file systems.
+    """
+    if isinstance(system, pafs.S3FileSystem):
+        with suppress(FileNotFoundError):
+            system.get_file_info(pafs.FileSelector(path))
 
 
 def find_files(uris: Sequence[str]) -> list[SourceFile]:
@@ -89,7 +86,7 @@ def find_folders(uris: Sequence[str]) -> list[str]:
     """
     found: set[str] = set()
     for uri in uris:
-        if _is_pattern(uri):
+        if is_pattern(uri):
             found.update(_matching(uri, pafs.FileType.Directory))
         else:
             found.add(full_uri(uri, file_system(uri)[1]))
@@ -100,10 +97,11 @@ def identify(uri: str) -> SourceFile:
     """Read the identity of a file."""
     system, path = file_system(uri)
     info = _info(system, uri, path)
-    with _open(system, uri, path) as file:
+    with _open(system, uri, path) as file, source_errors(uri):
         head = file.read_at(min(_EDGE_BYTES, info.size), 0)
         tail = file.read_at(min(_EDGE_BYTES, info.size), max(0, info.size - _EDGE_BYTES))
-    return SourceFile(uri, info.size, info.mtime_ns or 0, f"{digest(head + tail):032x}")
+        tag = _entity_tag(file) if isinstance(system, pafs.S3FileSystem) else b""
+    return SourceFile(uri, info.size, info.mtime_ns or 0, f"{digest(head + tail + tag):032x}")
 
 
 def require_unchanged(file: SourceFile) -> None:
@@ -125,7 +123,7 @@ def open_file(file: SourceFile) -> pa.NativeFile:
 
 
 def _expand(uri: str) -> Iterator[str]:
-    if _is_pattern(uri):
+    if is_pattern(uri):
         yield from _matching(uri, pafs.FileType.File)
         return
     system, path = file_system(uri)
@@ -133,23 +131,20 @@ def _expand(uri: str) -> Iterator[str]:
     yield full_uri(uri, path)
 
 
-def _is_pattern(uri: str) -> bool:
-    return any(character in uri for character in _WILDCARDS)
-
-
 def _matching(uri: str, kind: pafs.FileType) -> Iterator[str]:
     # Here, because only the folder of a pattern is passed to `file_system`, and a secret may contain a wildcard.
     require_no_credentials(uri)
-    # The part before the first wildcard, up to its last slash, is a folder that exists.
-    first = min(uri.find(character) for character in _WILDCARDS if character in uri)
-    folder_uri, slash, _ = uri[:first].rpartition("/")
-    base = folder_uri if slash else "."
-    system, folder = file_system(base or "/")
-    pattern = f"{folder.rstrip('/')}/{uri[len(folder_uri) + 1 if slash else 0 :]}"
-    try:
-        infos = system.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
-    except OSError as error:
-        raise SourceUnreachable(f"the files of {uri} can't be listed: {error}") from error
+    base, options = split_options(uri)
+    # The part before the first wildcard, up to its last slash, is a folder.
+    first = min(base.find(character) for character in WILDCARDS if character in base)
+    folder_uri, slash, _ = base[:first].rpartition("/")
+    if folder_uri.endswith(":/"):
+        raise SourceUnusable(f"{uri} has a wildcard in its first folder or bucket", remedy="Name that one in full")
+    system, folder = file_system((folder_uri if slash else ".") + options if folder_uri or not slash else "/")
+    rest = base[len(folder_uri) + 1 if slash else 0 :]
+    pattern = f"{glob.escape(folder.rstrip('/'))}/{decoded_pattern(rest) if '://' in uri else rest}"
+    with source_errors(uri, "listed"):
+        infos = _listed(system, folder)
     paths = [info.path for info in infos if info.type == kind and _matches(info.path, pattern)]
     if not paths:
         what = "file" if kind == pafs.FileType.File else "folder"
@@ -158,14 +153,22 @@ def _matching(uri: str, kind: pafs.FileType) -> Iterator[str]:
         yield full_uri(uri, path)
 
 
-def full_uri(uri: str, path: str) -> str:
-    """The URI of a path on the file system of another URI."""
-    if "://" not in uri:
-        return path
-    scheme, _, rest = uri.partition("://")
-    query = rest.partition("?")[2]
-    prefix = "" if path.startswith("/") else "/" if scheme == "file" else ""
-    return f"{scheme}://{prefix}{path}{'?' + query if query else ''}"
+def _listed(system: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
+    """All files and folders below a folder; none if it does not exist. pyarrow's `allow_not_found` would accept a
+    missing bucket.
+    """
+    try:
+        return list(system.get_file_info(pafs.FileSelector(folder, recursive=True)))
+    except FileNotFoundError:
+        return []
+
+
+def _entity_tag(file: pa.NativeFile) -> bytes:
+    """The version that a server gives to a content. It also changes with bytes that are neither first nor last, within
+    the second that modification times are rounded to.
+    """
+    tag = (file.metadata() or {}).get("ETag", b"")
+    return tag if isinstance(tag, bytes) else str(tag).encode()
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -182,12 +185,10 @@ def _parts_match(path: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def _info(system: pafs.FileSystem, uri: str, path: str) -> pafs.FileInfo:
-    try:
+    with source_errors(uri, "looked up"):
         info = system.get_file_info(path)
-    except PermissionError as error:
-        raise _forbidden(uri, error) from error
-    except OSError as error:
-        raise SourceUnreachable(f"{uri} can't be looked up: {error}") from error
+        if info.type == pafs.FileType.NotFound:
+            require_bucket(system, path)
     if info.type == pafs.FileType.Directory:
         raise SourceUnusable(f"{uri} is a directory", remedy=f"Name its files, as in '{uri.rstrip('/')}/*'")
     if info.type != pafs.FileType.File:
@@ -196,17 +197,5 @@ def _info(system: pafs.FileSystem, uri: str, path: str) -> pafs.FileInfo:
 
 
 def _open(system: pafs.FileSystem, uri: str, path: str) -> pa.NativeFile:
-    try:
+    with source_errors(uri, "opened"):
         return system.open_input_file(path)
-    except PermissionError as error:
-        raise _forbidden(uri, error) from error
-    except FileNotFoundError as error:
-        raise SourceUnusable(f"there is no file {uri}", remedy="Check the path") from error
-    except OSError as error:
-        raise SourceUnreachable(f"{uri} can't be opened: {error}") from error
-
-
-def _forbidden(uri: str, error: Exception) -> SourceUnusable:
-    return SourceUnusable(
-        f"no permission to read {uri}: {error}", remedy="Permit the user that runs the job to read it"
-    )

@@ -25,10 +25,13 @@ from support.stored_samples import DATASET, DAY, GROUPS, START, Series, StoredSa
 
 @dataclass
 class ExportWorld:
-    """A stored dataset, a folder, and any number of workers one after the other."""
+    """A stored dataset, a folder, and any number of workers one after the other. `to` is another target than the
+    folder.
+    """
 
     folder: Path
     shards: int = 1
+    to: str = ""
     data_life: int = 30 * DAY
     failures_allowed: int = 1_000
     clock: ManualClock = field(default_factory=lambda: ManualClock(START + 3 * DAY))
@@ -47,7 +50,7 @@ class ExportWorld:
         self.board = BulkBoard(self.store, DATASET, self.clock)
 
     def options(self, selector: str = "m", *, days: int = 1, part_samples: int = 40) -> ExportOptions:
-        return ExportOptions(str(self.folder / "out"), selector, START, START + days * DAY, part_samples)
+        return ExportOptions(self.to or str(self.folder / "out"), selector, START, START + days * DAY, part_samples)
 
     def now(self, *not_ready: int) -> StoredState:
         """The current state of the dataset."""

@@ -1,7 +1,7 @@
 """Imports with in-memory store and Kafka, and workers that may crash at any call to them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +50,11 @@ class JobWorld(BulkWorld):
 
     def planned_of(self, path: Path, options: ImportOptions, name: str = "job") -> ImportPlan:
         """Plan the import of a file or a folder."""
-        plan = plan_import([str(path)], options)
+        return self.planned_from([str(path)], options, name)
+
+    def planned_from(self, uris: Sequence[str], options: ImportOptions, name: str = "job") -> ImportPlan:
+        """Plan the import of URIs and patterns."""
+        plan = plan_import(uris, options)
         now = self.clock.now_ms()
         spec, parts = plan.spec.to_json(), len(plan.parts)
         job = BulkJob(DATASET, name, IMPORT, spec, plan.hash, parts, LIFE, now, expires_after=5 * 86_400_000)

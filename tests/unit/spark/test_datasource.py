@@ -11,7 +11,7 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from strandline.clock import ManualClock
 from strandline.index.selectors import InvalidSelector
-from strandline.jobs.sources.files import SourceUnusable
+from strandline.jobs.sources.source_errors import SourceUnusable
 from strandline.node.bulk import spark_source
 from strandline.node.bulk.spark_source import NotLanded, OptionUnusable, pin_read, settings_of
 from strandline.node.settings.problems import SettingsError

@@ -9,7 +9,7 @@ import pytest
 from strandline.errors import Fatal
 from strandline.jobs.importing.planning import ImportOptions, plan_import
 from strandline.jobs.importing.spec import Format, ImportSpec
-from strandline.jobs.sources.files import SourceUnusable
+from strandline.jobs.sources.source_errors import SourceUnusable
 from strandline.time_range import TimeRange
 from support.prometheus_blocks import Chunk, write_block
 

@@ -16,7 +16,8 @@ from strandline.jobs.importing.text_parts import (
     text_reader,
     text_start,
 )
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, identify
+from strandline.jobs.sources.files import SourceFile, identify
+from strandline.jobs.sources.source_errors import SourceUnusable
 from strandline.jobs.sources.text_records import RecordRules, read_chunks
 
 pytestmark = pytest.mark.unit

@@ -10,7 +10,8 @@ import pytest
 
 from strandline.jobs.importing.text_parts import TO_THE_END
 from strandline.jobs.sources.compressed import CompressedReader, compression_of
-from strandline.jobs.sources.files import SourceUnusable, identify
+from strandline.jobs.sources.files import identify
+from strandline.jobs.sources.source_errors import SourceUnusable
 from strandline.jobs.sources.text_records import RecordRules, read_chunks
 
 pytestmark = pytest.mark.unit

@@ -6,17 +6,9 @@ from pathlib import Path
 import pytest
 
 from strandline.jobs.exporting.target import Target
-from strandline.jobs.sources.files import (
-    SourceChanged,
-    SourceUnusable,
-    file_system,
-    find_files,
-    find_folders,
-    identify,
-    open_file,
-    require_no_credentials,
-    require_unchanged,
-)
+from strandline.jobs.sources.files import file_system, find_files, find_folders, identify, open_file, require_unchanged
+from strandline.jobs.sources.source_errors import SourceChanged, SourceUnusable
+from strandline.jobs.sources.uris import require_no_credentials
 
 pytestmark = pytest.mark.unit
 
@@ -62,6 +54,16 @@ def test_a_path_may_be_relative_and_a_uri_may_have_a_scheme(folder: Path, monkey
     assert matched == file
     with open_file(file) as content:
         assert content.read() == b"a.csv"
+
+
+def test_wildcards_in_the_name_of_the_current_folder_are_literal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "[1]").mkdir()
+    (tmp_path / "[1]" / "a.csv").write_text("a")
+    monkeypatch.chdir(tmp_path / "[1]")
+    assert names(tmp_path, "*.csv") == ["[1]/a.csv"]
+    assert names(tmp_path, f"file://{tmp_path}/%5B1%5D/*.csv")[0].endswith("/%5B1%5D/a.csv")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from strandline.clock import ManualClock
 from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
-from strandline.jobs.sources.files import SourceChanged
+from strandline.jobs.sources.source_errors import SourceChanged
 from strandline.jobs.verifying.comparing import KeyedSamples
 from strandline.jobs.verifying.imports import (
     Difference,
