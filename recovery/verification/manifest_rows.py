@@ -102,12 +102,15 @@ def _check_rows_have_cuts(
 def _may_have_outlived_cut(row: GroupRow, oldest: int | None, policy: BucketPolicy, now: int) -> bool:
     """Whether a row without a cut may have outlived it, because it was written long after it. The cut was committed
     after its bucket's time had started, and lives at least as long as data written then. Data that was written before
-    the end of its bucket lives from that end on: an accepted loss closes a bucket early.
+    the end of its bucket lives from that end on: an accepted loss closes a bucket early. A row that was written later
+    than that, as after a rewind, may be from after the retention was made longer.
     """
     if oldest is not None and row.bucket > oldest:
         return False
-    lives_from = max(row.written_at, (row.bucket + 1) * policy.flush_interval)
-    return now >= row.bucket * policy.flush_interval + (row.data_expires - lives_from)
+    start, end = row.bucket * policy.flush_interval, (row.bucket + 1) * policy.flush_interval
+    if oldest is not None and row.written_at > end + policy.flush_interval:
+        return True
+    return now >= start + (row.data_expires - max(row.written_at, end))
 
 
 def _check_holes(rows: Iterable[GroupRow], cuts: Sequence[CutRow], groups: int, found: Findings) -> None:

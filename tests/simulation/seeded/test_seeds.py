@@ -57,7 +57,7 @@ def test_the_histories_meet_what_they_are_for(events: Counter[str]) -> None:
     "seed",
     [
         pytest.param(2_004_933, id="Kafka deletes more while a start that accepts a loss waits"),
-        pytest.param(2_024_621, id="a group's row outlives the cut that tells of a loss"),
+        pytest.param(2_024_621, id="a group's row outlives the cut that records a loss"),
         pytest.param(4_039_049, id="a group's row expires before the cut of its bucket"),
         pytest.param(4_040_011, id="a stalled shard reads a record ahead of its time, and others of its hour after it"),
         pytest.param(6_006_260, id="rows written while the server's clock was behind expire first"),

@@ -24,20 +24,20 @@ _ERRORS = (2 * MINUTE, 20 * MINUTE, HOUR, 8 * HOUR, 24 * 30 * HOUR, 24 * 200 * H
 
 @dataclass(frozen=True)
 class History:
-    """The history of a seed. At most one machine's clock is ever wrong: `liar`."""
+    """The history of a seed. At most one machine's clock is ever wrong: `wrong_clock`."""
 
     seed: int
     groups: int
     seal_rows: int
     loses: bool
-    liar: str | None
+    wrong_clock: str | None
     steps: tuple[Step, ...]
 
     @property
     def title(self) -> str:
         return (
             f"seed {self.seed}: {self.groups} groups, {self.seal_rows} rows a page, loses={self.loses}, "
-            f"wrong clock: {self.liar}"
+            f"wrong clock: {self.wrong_clock}"
         )
 
 
@@ -51,7 +51,7 @@ def history_of(seed: int) -> History:
         groups=random.choice((1, 2, 3)),
         seal_rows=random.choice((3, 1000)),
         loses=random.random() < 0.15,
-        liar=random.choice((None, *MACHINES)),
+        wrong_clock=random.choice((None, *MACHINES)),
         steps=(Step("start", random.getrandbits(32)), *steps),
     )
 
@@ -202,10 +202,10 @@ def _log_away(simulation: Simulation, _history: History) -> None:
 
 
 def _wrong_clock(simulation: Simulation, history: History) -> None:
-    """The liar's clock jumps, drifts, stops, or becomes correct."""
-    if history.liar is None:
+    """The wrong clock jumps, drifts, stops, or becomes correct."""
+    if history.wrong_clock is None:
         return
-    random, clock = simulation.random, simulation.clocks[history.liar]
+    random, clock = simulation.random, simulation.clocks[history.wrong_clock]
     error = random.choice(_ERRORS) * random.choice((-1, 1))
     if not simulation.model.cuts:
         # A first start by a clock that is months behind creates thousands of empty buckets, which is right but slow.
@@ -219,7 +219,7 @@ def _wrong_clock(simulation: Simulation, history: History) -> None:
         clock.be_wrong(random.choice((0, error)), rate=random.choice((0.0, 0.5, 2.0)))
 
 
-def _ask(simulation: Simulation, _history: History) -> None:
+def _query(simulation: Simulation, _history: History) -> None:
     if simulation.live:
         check_hours(simulation, simulation.random.choice(_HOSTS))
     for one in list(simulation.live):
@@ -256,7 +256,7 @@ STEPS: dict[str, tuple[Callable[[Simulation, History], None], float]] = {
     "store away": (_store_away, 0.7),
     "log away": (_log_away, 0.7),
     "wrong clock": (_wrong_clock, 3),
-    "ask": (_ask, 2),
+    "query": (_query, 2),
     "delete": (_delete, 2),
     "lose copy": (_lose_copy, 0.7),
 }
@@ -266,4 +266,4 @@ STEPS: dict[str, tuple[Callable[[Simulation, History], None], float]] = {
 def without(history: History, places: Sequence[int]) -> History:
     """The history without some of its steps."""
     left = tuple(step for place, step in enumerate(history.steps) if place not in places)
-    return History(history.seed, history.groups, history.seal_rows, history.loses, history.liar, left)
+    return History(history.seed, history.groups, history.seal_rows, history.loses, history.wrong_clock, left)

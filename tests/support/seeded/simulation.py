@@ -33,17 +33,7 @@ from support.memory_store import MemoryServer, MemoryStore
 from support.replays import key_of, labels
 from support.seeded.clients import Client
 from support.seeded.clocks import MachineClock, TrueTime
-from support.seeded.dataset import (
-    GRACE,
-    HOUR,
-    KAFKA_RETENTION,
-    LIMITS,
-    MINUTE,
-    POLICY,
-    SHARD,
-    START,
-    options_of,
-)
+from support.seeded.dataset import GRACE, HOUR, KAFKA_RETENTION, LIMITS, MINUTE, POLICY, SHARD, START, options_of
 from support.seeded.home import CopyHome, LocalCopy
 from support.seeded.hooked_store import Fault, HookedStore
 from support.seeded.ledger import Ledger
@@ -142,7 +132,7 @@ class Simulation:
             except (Retryable, StillOwned, Fenced) as error:
                 self.events[f"start refused: {type(error).__name__}"] += 1
                 if isinstance(error, StillOwned) and not self._had_owner_lately():
-                    raise Violation(f"a start is refused, though no owner lives: {error}") from error
+                    raise Violation(f"a start is refused, though no owner is alive: {error}") from error
                 self.kill(one)
                 return False
             except (DataLost, HistoryExpired) as error:
@@ -156,7 +146,7 @@ class Simulation:
                 accepted = Accepted(loss_to=begins)
                 continue
             if any(other in self.live for other in owners):
-                raise Violation(f"{one.process.this_worker()} took the shard from an owner that lives")
+                raise Violation(f"{one.process.this_worker()} took the shard from a live owner")
             self.live.append(one)
             self.events[f"started, {one.status.phase.value}"] += 1
             return True

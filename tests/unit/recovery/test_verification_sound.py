@@ -24,7 +24,6 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
-    no_fault,
     other_group,
     produce_everywhere,
 )
@@ -314,40 +313,6 @@ def test_what_workers_of_a_replay_have_written_is_sound_at_every_step(world: Wor
     assert found.counts.groups == 6 * world.options.groups
     rows = [row for row in world.manifest().groups if row.index is not None]
     assert any(row.index is not None and row.index.attempt != row.attempt for row in rows), "jobs have written segments"
-
-
-def test_a_row_that_outlives_its_cut_is_sound(tmp_path: Path) -> None:
-    with closing(World(tmp_path, history=0)) as world:
-        world.start()
-        world.store.before = group_fails(other_group(world))
-        live(world, 4)
-        world.store.before = no_fault
-        world.pass_time(MINUTE)
-        world.settle()
-        outlived = False
-        for _ in range(11):
-            live(world, 1)
-            assert_world_sound(world)
-            manifest = world.manifest()
-            outlived |= min(row.bucket for row in manifest.groups) < min(cut.bucket for cut in manifest.cuts)
-        assert outlived
-
-
-def test_a_row_that_outlives_the_cut_of_a_bucket_which_a_loss_closed_early_is_sound(tmp_path: Path) -> None:
-    with closing(World(tmp_path, groups=1, history=0)) as world:
-        world.start()
-        world.crash()
-        produce_everywhere(world)
-        world.log.delete_before(1)
-        world.start(accepted=Accepted(loss_to=1))
-        world.settle()
-        (row,) = world.manifest().groups
-        (cut,) = [cut for cut in world.manifest().cuts if cut.lost_to is not None]
-        assert row.written_at < (row.bucket + 1) * HOUR, "before the end of the bucket"
-        assert cut.expires < row.expires
-        world.crash()
-        world.pass_time(cut.expires - world.clock.now_ms())
-        assert_world_sound(world)
 
 
 def test_half_a_rewind_under_other_limits_is_not_compared_with_the_index_bucket_from_before(world: World) -> None:
