@@ -288,10 +288,10 @@ class Shard:
         overdue bucket. Returns the lag if a recent answer has just arrived.
         """
         overdue = self._bucket_ends.lacks_end(self.bucket, self.parts.present.now_ms())
-        is_needed = overdue or self._confirmation.is_pending or not self._is_active()
-        self._ends.request(
-            self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S
-        )
+        pause = _ENDS_INTERVAL_S if self._confirmation.is_pending else _ENDS_INTERVAL_ACTIVE_S
+        if overdue or not self._is_active():
+            pause = 0.0 if idle else _ENDS_INTERVAL_S
+        self._ends.request(self.position, pause)
         snapshot = self._ends.take()
         if snapshot is None:
             if self._ends.waiting_s > self.parts.options.warn_behind_s:
