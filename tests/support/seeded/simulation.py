@@ -245,8 +245,8 @@ class Simulation:
             one.status.enter(Phase.FENCED, self.time.now_ms)
             self.kill(one)
         except (OffsetGone, PlanStopped) as error:
-            # The next start reports what is lost.
-            if not self.loses:
+            # The next start reports what is lost. A fenced owner learns at its release that the next one has it.
+            if not self.loses and self._is_owner(one):
                 raise Violation(f"reading ended for good: {error}") from error
             self.kill(one)
 

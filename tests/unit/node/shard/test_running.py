@@ -162,6 +162,23 @@ def test_a_fencing_that_is_noticed_during_the_release_is_raised(world: World, ru
     check_resources_are_released(run)
 
 
+def test_a_fenced_shard_whose_records_are_deleted_meanwhile_ends_as_fenced(world: World, run: ThreadedShard) -> None:
+    """The next owner has stored them. What an operator must know is that this shard is not the owner."""
+    run.start()
+    world.log.reachable = False
+    produce_everywhere(world)
+    take_by_force(world)
+    before = state(world)
+    world.log.delete_before(1)
+    world.log.reachable = True
+    error = run.end()
+    assert isinstance(error, ShardFenced)
+    assert isinstance(error.__cause__, Fenced)
+    assert run.phase is Phase.FENCED
+    assert state(world) == before
+    check_resources_are_released(run)
+
+
 def test_a_fencing_during_the_start_is_raised(world: World, run: ThreadedShard) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "manifest":
