@@ -31,7 +31,11 @@ class PacedImports(ImportKind):
     pace: Pace = staticmethod(lambda _samples, _check: None)
 
     def run(self, running: RunningPart) -> PartOutcome:
-        return super().run(replace(running, pace=lambda samples: self.pace(samples, running.check)))
+        def pace(samples: int) -> None:
+            self.pace(samples, running.check)
+            running.pace(samples)
+
+        return super().run(replace(running, pace=pace))
 
 
 class JobWorld(BulkWorld):

@@ -67,19 +67,27 @@ def test_an_undisturbed_import_lands_each_sample_once(tmp_path: Path) -> None:
     assert max(chunk for (_, _, chunk), _ in world.records()) >= 2
 
 
-def test_a_worker_that_joins_after_a_crash_respects_the_job_s_rate(tmp_path: Path) -> None:
-    world = JobWorld(tmp_path)
+def resumed_after_a_crash(folder: Path, rate: float | None) -> tuple[int, float]:
+    """The number of samples that another worker lands after a crash, and how many seconds it takes."""
+    folder.mkdir()
+    world = JobWorld(folder)
     world.planned(text(), OPTIONS)
-    world.board.change(world.board.job("job"), lambda job: changed_rate(job, 2.0))
-    fault = Fault(FaultKind.CRASH_AFTER, 40)
-    assert not world.work(fault)
+    if rate is not None:
+        world.board.change(world.board.job("job"), lambda job: changed_rate(job, rate))
+    assert not world.work(Fault(FaultKind.CRASH_AFTER, 40))
     landed, began = len(world.samples()), world.clock.monotonic()
     assert world.work()
     check_done(world)
-    left = len(world.samples()) - landed
-    # A burst of a second, and the last chunk.
+    return len(world.samples()) - landed, world.clock.monotonic() - began
+
+
+def test_a_worker_that_joins_after_a_crash_respects_the_job_s_rate(tmp_path: Path) -> None:
+    # Without a rate, it only waits for the lease of the crashed worker.
+    _, unlimited_s = resumed_after_a_crash(tmp_path / "unlimited", None)
+    left, limited_s = resumed_after_a_crash(tmp_path / "limited", 0.1)
     assert left > 15
-    assert world.clock.monotonic() - began >= (left - 2 - 3) / 2.0
+    # A burst of a second, and the last chunk.
+    assert limited_s >= (left - 1 - 3) / 0.1 > unlimited_s
 
 
 @pytest.mark.parametrize(("fails", "least_s", "most_s"), [(lambda n: n % 2 == 0, 0, 30), (lambda n: n <= 6, 63, 120)])

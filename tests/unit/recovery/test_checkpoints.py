@@ -309,6 +309,14 @@ def test_a_bucket_whose_rows_have_expired_before_its_cut_is_left_out() -> None:
     assert without_expired_buckets(waiting, 1_000) == waiting, "group 1 was never stored, and nothing after bucket 1 is"
 
 
+def test_remains_are_left_out_although_a_row_of_a_live_bucket_is_missing() -> None:
+    """What is missing of the live bucket is found later."""
+    remains = replace(cut(1, 10, 20), expires=1_000)
+    newer = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=10 * EXPIRY_SKEW_MS) for bucket in (3, 4, 5)]
+    torn = manifest([remains, *newer], [*rows_of(4, (0,)), *rows_of(5, (0,))])
+    assert {one.bucket for one in without_expired_buckets(torn, 1_000).cuts} == {3, 4, 5}
+
+
 def test_a_gap_after_a_row_that_must_exist_is_kept() -> None:
     """The oldest row has expired but the next one has not: what is missing after it is a loss."""
     expired = replace(cut(1, 10, 20), expires=1_000)

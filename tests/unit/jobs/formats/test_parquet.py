@@ -110,6 +110,12 @@ def test_rows_come_back_as_samples_whatever_the_row_groups_and_blocks(
     ]
 
 
+def test_blocks_have_as_many_rows_as_the_limit_except_the_last_of_a_row_group(tmp_path: Path) -> None:
+    table = pa.table({"time": pa.array(range(17), pa.timestamp("ms")), "value": [1.0] * 17})
+    path = write(tmp_path, table, row_group_size=10)
+    assert [block.records for block in read(path, VALUE, most=4)] == [4, 4, 2, 4, 3]
+
+
 def test_the_columns_of_an_export_are_read_by_default(tmp_path: Path) -> None:
     table = pa.table(
         {

@@ -53,7 +53,8 @@ print(json.dumps([sorted(warmed_up - imported), sorted(at_hand() - warmed_up)]))
 
 def test_an_import_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None:
     command = [sys.executable, "-c", IMPORT, str(tmp_path)]
-    environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
+    environ = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     by_warm_up, by_import = json.loads(done.stdout.splitlines()[-1])

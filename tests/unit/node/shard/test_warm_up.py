@@ -51,7 +51,8 @@ print(json.dumps([sorted(warmed - imported), sorted(at_hand() - warmed)]))
 
 def test_after_a_warm_up_a_shard_compiles_no_kernel(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LIFE, str(tmp_path)]
-    environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
+    environ = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=300)
     by_warm_up, by_life = json.loads(done.stdout.splitlines()[-1])
     assert by_life == []
