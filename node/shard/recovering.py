@@ -9,6 +9,7 @@ import structlog
 from strandline.errors import Fatal, StrandlineError
 from strandline.index.shard_index import ShardIndex
 from strandline.node.shard.index_damage import IndexRepair, RereadNeeded
+from strandline.node.shard.log import OffsetGone
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.ownership import ensure_dataset, take_shard
 from strandline.node.shard.parts import ShardParts
@@ -69,8 +70,13 @@ def recover(
         while True:
             view = read_manifest(parts.store, ownership, options.groups, parts.present.now_ms())
             parts.present.observe_manifest(view.newest_written)
-            plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
-            plan, replay = plan_replay(parts, ownership, view, plan, status)
+            try:
+                plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
+                plan, replay = plan_replay(parts, ownership, view, plan, status)
+            except OffsetGone as error:
+                # Kafka has deleted records since the ends of the log were requested: what is left is settled anew.
+                _LOG.warning("planning again", shard=str(options.shard), reason=error.message)
+                continue
             status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)
             loading = LoadProgress(parts, ownership, status, stopping)
             repair = IndexRepair(parts, ownership, view, accepted, loading.keep_alive)

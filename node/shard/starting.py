@@ -14,7 +14,7 @@ from strandline.index.bucket_codec import StoredBucket
 from strandline.index.bucket_load import load_index
 from strandline.index.shard_index import ShardIndex
 from strandline.node.shard.index_damage import IndexRepair
-from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog
+from strandline.node.shard.log import LogEnds, LogUnreachable, OffsetGone, PartitionLog
 from strandline.node.shard.log_identity import find_refilled
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
@@ -99,7 +99,10 @@ def observe_brokers_clock(parts: ShardParts) -> None:
     if first >= ends.last_stable:
         return
     parts.log.seek(first)
-    records = parts.log.poll(_NEWEST_RECORDS, _NEWEST_TIMEOUT_S)
+    try:
+        records = parts.log.poll(_NEWEST_RECORDS, _NEWEST_TIMEOUT_S)
+    except OffsetGone:
+        return  # Kafka has just deleted them.
     if len(records):
         parts.present.observe_records(int(records.times.max()))
 

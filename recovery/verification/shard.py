@@ -5,6 +5,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
+from strandline.arrays import U32s
 from strandline.clock import Clock
 from strandline.index.bucket_codec import BucketDamaged, StoredBucket
 from strandline.index.bucket_load import load_index
@@ -228,7 +231,8 @@ class _Verifier:
             )
         for bucket, unknown in known.unknown_active():
             # An expired bucket was read while others of the same expiry time, with its keys' records, were gone.
-            if bucket in expired or any(one > bucket for one in expired):
+            is_remains = bucket in expired or any(one > bucket for one in expired)
+            if is_remains or self._were_purged_and_expired(bucket, unknown):
                 what = with_first("active part ids whose records have expired", len(unknown), unknown[0])
                 self.found.note(NoteKind.ACTIVE_EXPIRED, what, bucket=bucket)
             elif self._salvaged:
@@ -239,6 +243,28 @@ class _Verifier:
             else:
                 what = with_first("active part ids without a record in any index bucket", len(unknown), unknown[0])
                 self.found.add(FindingKind.ACTIVE_UNKNOWN, what, bucket=bucket)
+
+    def _were_purged_and_expired(self, bucket: int, part_ids: U32s) -> bool:
+        """Whether keys that were active in a bucket have no record because they were purged since. The bucket has taken
+        over each record that would have expired soon after its cut. After a purge no later bucket does, so a record in
+        an older bucket expires before this one.
+        """
+        open_bucket, policy = self._open_bucket(), self.layout.policy
+        try:
+            stored = self._reader.read(bucket)
+        except BucketDamaged:
+            return False
+        if stored is None or open_bucket is None:
+            return stored is None
+        if min(self.manifest.cuts, key=lambda cut: cut.bucket).reset:
+            return False  # No bucket has expired yet.
+        last = stored.last[np.isin(stored.active_ids, part_ids)]
+        purged_before = open_bucket * policy.flush_interval - self._min_retention()
+        if (last >= purged_before).any():
+            return False
+        shortest = min((row.data_expires - row.written_at for row in self._rows if row.index is not None), default=0)
+        margin = max(0, min(policy.margin, shortest - policy.retention))
+        return self.expiry.may_have_expired((bucket + 2) * policy.flush_interval + margin)
 
     def _min_retention(self) -> int:
         """The lowest retention that was in force while any of the stored data was written. A row's lifetime is the

@@ -151,6 +151,10 @@ class Contents:
                 self.records[part_id] = Record(part, place)
         self.active = dict(zip(stored.active_ids.tolist(), stored.last.tolist(), strict=True))
 
+    def find(self, name: Name) -> int | None:
+        """The part id of a key; None if it has no record in the bucket."""
+        return next((part_id for part_id, record in self.records.items() if record.name == name), None)
+
     def id_of(self, name: Name) -> int:
         """The part id of a key."""
         (found,) = [part_id for part_id, record in self.records.items() if record.name == name]

@@ -61,6 +61,9 @@ def test_the_histories_meet_what_they_are_for(events: Counter[str]) -> None:
         pytest.param(4_039_049, id="a group's row expires before the cut of its bucket"),
         pytest.param(4_040_011, id="a stalled shard reads a record ahead of its time, and others of its hour after it"),
         pytest.param(6_006_260, id="rows written while the server's clock was behind expire first"),
+        pytest.param(7_004_284, id="the records of a fenced owner are deleted"),
+        pytest.param(7_060_066, id="a purged key's record expires before a bucket in which the key was active"),
+        pytest.param(7_068_721, id="Kafka deletes records while a start reads their times"),
         pytest.param(4_043_441, id="a start reads a record ahead of its time, and others of its hour after it"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
 from strandline.recovery.verification.findings import FindingKind
 from support.missed_hours import hours_without_a_shard, recover
-from support.shard_world import HOUR, START, StoreCall, World, produce_everywhere
+from support.shard_world import HOUR, METRICS, POLICY, START, StoreCall, World, produce_everywhere
 from support.verifying import Damage, assert_sound, assert_world_sound, findings_of, verified
 
 pytestmark = pytest.mark.unit
@@ -122,3 +123,19 @@ def test_an_index_bucket_that_is_lost_between_two_reads_is_a_finding(world: Worl
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock)
     assert [(finding.kind, finding.bucket) for finding in found.findings] == [(FindingKind.INDEX_DAMAGED, FIRST)]
+
+
+def test_a_live_key_without_a_record_is_a_fault_although_the_shard_was_down_for_hours(tmp_path: Path) -> None:
+    """The record of a key that was purged may have expired by then, but nothing was purged since."""
+    policy = replace(POLICY, retention=2 * HOUR, margin=4 * HOUR)
+    with closing(World(tmp_path, groups=1, history=0, policy=policy)) as world:
+        world.start()
+        for _ in range(10):
+            produce_everywhere(world)
+            world.pass_hours(1)
+        name = (METRICS[0], "a")
+        for cut in world.manifest().cuts:
+            Damage(world).rewrite_index(cut.bucket, lambda contents: contents.records.pop(contents.find(name), None))
+        world.crash()
+        world.pass_time(5 * HOUR)
+        assert FindingKind.ACTIVE_UNKNOWN in {finding.kind for finding in findings_of(world)}
