@@ -98,6 +98,8 @@ def without_expired_buckets(manifest: ManifestRows, present: int) -> ManifestRow
     kept, so that `progress` reports it.
     """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
+    if not cuts or cuts[0].expires > present + EXPIRY_SKEW_MS:
+        return manifest  # As usual: then the rows need not be looked at.
     gap = max(
         (position for position, (old, new) in enumerate(pairwise(cuts)) if not _is_contiguous(old, new)), default=-1
     )

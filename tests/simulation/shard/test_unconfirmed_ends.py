@@ -46,6 +46,13 @@ def hour_with_a_record_ahead(world: World) -> None:
     produce_everywhere(world, "next hour")
 
 
+def start_reading(world: World) -> None:
+    """Start the shard, which reads a record of the first hour."""
+    world.start()
+    produce_everywhere(world)
+    world.settle()
+
+
 def settle(world: World) -> None:
     for _ in range(4):
         world.pass_time(1_000)
@@ -57,9 +64,7 @@ def test_a_stalled_shard_does_not_make_an_hour_ready_whose_records_follow_its_en
     world: World, poll_records: int
 ) -> None:
     world.options = replace(world.options, poll_records=poll_records)
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     # The shard is suspended meanwhile.
     hour_with_a_record_ahead(world)
     world.running.step()
@@ -77,9 +82,7 @@ def test_a_stalled_shard_does_not_make_an_hour_ready_whose_records_follow_its_en
 
 @pytest.mark.parametrize("mode", [ReplayMode.DIRECT, ReplayMode.SPARK])
 def test_a_start_does_not_make_an_hour_ready_whose_records_follow_its_end(world: World, mode: ReplayMode) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     world.crash()
     hour_with_a_record_ahead(world)
     world.replay_by(mode)
@@ -96,9 +99,7 @@ def test_a_start_does_not_make_an_hour_ready_whose_records_follow_its_end(world:
 
 @pytest.mark.parametrize("mode", [ReplayMode.DIRECT, ReplayMode.SPARK])
 def test_hours_that_a_start_has_replayed_are_ready_once_it_has_caught_up(world: World, mode: ReplayMode) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     world.crash()
     for name in ("first", "second", "third"):
         produce_everywhere(world, name)
@@ -136,9 +137,7 @@ def test_a_shard_that_keeps_up_closes_buckets_with_confirmed_ends(world: World) 
 
 
 def test_a_confirmed_end_is_committed_again_after_a_failure_of_the_store(world: World) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     world.pass_time(HOUR)
     produce_everywhere(world)
     confirmed: list[int] = []
@@ -159,9 +158,7 @@ def test_a_confirmed_end_is_committed_again_after_a_failure_of_the_store(world: 
 
 
 def test_an_end_that_was_not_confirmed_before_a_crash_is_confirmed_by_the_next_start(world: World) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     world.pass_time(HOUR)
     produce_everywhere(world)
     world.running.step()
@@ -188,9 +185,7 @@ def caught_up(world: World) -> None:
 
 
 def test_hours_are_ready_after_a_recovery_without_the_tail(world: World) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     world.crash()
     world.pass_time(HOUR + 2 * GRACE)
     produce_everywhere(world, "tail")
@@ -202,9 +197,7 @@ def test_hours_are_ready_after_a_recovery_without_the_tail(world: World) -> None
 def test_a_recovery_without_the_tail_does_not_make_an_hour_ready_whose_records_follow_its_end(world: World) -> None:
     # Otherwise the batch that ends the bucket has the other records, too.
     world.options = replace(world.options, poll_records=1)
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     world.crash()
     hour_with_a_record_ahead(world)
     caught_up(world)
@@ -213,9 +206,7 @@ def test_a_recovery_without_the_tail_does_not_make_an_hour_ready_whose_records_f
 
 
 def test_a_recovery_without_the_tail_ends_although_a_transaction_is_open(world: World) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
+    start_reading(world)
     world.crash()
     world.pass_time(HOUR + 2 * GRACE)
     produce_everywhere(world, "tail")
